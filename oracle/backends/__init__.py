@@ -1,0 +1,1 @@
+"""Where a kernel runs: on a CUDA device, on this CPU through the host build, or in Python."""
