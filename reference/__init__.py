@@ -1,0 +1,37 @@
+"""The equations, as NumPy float64 functions that read like their papers.
+
+Importing this package fills the catalogue. It needs NumPy and the standard library only.
+"""
+
+from trueup.reference import dqn, isv, nl
+from trueup.reference.catalogue import Equation, catalogue, equation, get, register
+from trueup.reference.errors import (
+    BadDeclaration,
+    BadInputs,
+    NotApplicable,
+    ReferenceError_,
+    UnknownEquation,
+    UnknownReading,
+)
+from trueup.reference.symbols import DOMAINS, Domain, Family, Symbol
+
+__all__ = [
+    "DOMAINS",
+    "BadDeclaration",
+    "BadInputs",
+    "Domain",
+    "Equation",
+    "Family",
+    "NotApplicable",
+    "ReferenceError_",
+    "Symbol",
+    "UnknownEquation",
+    "UnknownReading",
+    "catalogue",
+    "dqn",
+    "equation",
+    "get",
+    "isv",
+    "nl",
+    "register",
+]

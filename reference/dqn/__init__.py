@@ -1,0 +1,1 @@
+"""Equations of the branching distributional DQN."""

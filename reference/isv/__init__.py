@@ -1,0 +1,1 @@
+"""Equations of the internal-state bus: adaptive scalars kept on the device."""

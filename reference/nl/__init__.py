@@ -1,0 +1,1 @@
+"""Equations of Nested Learning: optimisers and fast weights."""
