@@ -192,11 +192,9 @@ def _delta(m: F64, g: F64, eta: float, reading: str) -> F64:
     if reading == "left_gg":
         return eta * (g @ (g.T @ m))
     if reading == "scalar":
-        squared_norm: float = np.sum(g * g)
-        return eta * squared_norm * m
+        return m * (eta * np.sum(g * g))
     if reading == "flat_outer":
-        inner: float = np.sum(g * m)
-        return inner * g
+        return g * np.sum(g * m)
     c, _ = _right_coefficients(eta, reading)
     return c * ((m @ g.T) @ g)
 
