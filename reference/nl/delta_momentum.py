@@ -192,9 +192,11 @@ def _delta(m: F64, g: F64, eta: float, reading: str) -> F64:
     if reading == "left_gg":
         return eta * (g @ (g.T @ m))
     if reading == "scalar":
-        return m * (eta * np.sum(g * g))
+        scaled: F64 = eta * np.sum(g * g) * m
+        return scaled
     if reading == "flat_outer":
-        return g * np.sum(g * m)
+        along_g: F64 = np.sum(g * m) * g
+        return along_g
     c, _ = _right_coefficients(eta, reading)
     return c * ((m @ g.T) @ g)
 
