@@ -1,0 +1,1 @@
+"""The commands: each reads its options, calls one pipeline and hands the result to a renderer."""

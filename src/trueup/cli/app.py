@@ -1,0 +1,52 @@
+"""The command line: commands and their options; what a command needs is imported inside it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trueup import __version__
+from trueup.cli.doctor import doctor
+from trueup.cli.equations import equations
+from trueup.cli.gate import gate
+from trueup.cli.guard import Guarded
+from trueup.cli.verify import verify
+
+EPILOG = (
+    "Exit codes: 0 passed; 1 judged and not passed; 2 could not judge (usage, unreadable input, "
+    "nothing to check); 3 a fault of trueup itself."
+)
+
+app = typer.Typer(
+    help="Prove that a kernel computes its equation, and that a run is fit to close its ticket.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    # Rich's help costs start-up time and changes with the terminal; plain help is greppable.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"trueup {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+for _command in (verify, gate, equations, doctor):
+    app.command(cls=Guarded)(_command)

@@ -1,0 +1,79 @@
+"""Maps what a command's body raises to the exit codes; a usage error never reaches this place."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+PASSED, NOT_PASSED, CANNOT_JUDGE, CRASHED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
+
+
+class Guarded(TyperCommand):
+    """A command whose errors become messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the body; refusals exit with 2, a closed pipe quietly, the rest with 3."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            _silence_stdout()
+            raise typer.Exit(PIPE_CLOSED) from None
+        except Exception as error:
+            if is_refusal(error):
+                complain(str(error))
+                raise typer.Exit(CANNOT_JUDGE) from None
+            raise typer.Exit(crash()) from None
+
+
+def crash() -> int:
+    """Print the traceback of the error being handled, and say that it is our own mistake."""
+    traceback.print_exc()
+    print("trueup: this is a fault of trueup itself, not of what it judged", file=sys.stderr)
+    return CRASHED
+
+
+def complain(message: str) -> None:
+    """Say on stderr why something could not be judged."""
+    from trueup.render.clean import printable
+
+    print(f"trueup: {printable(message)}", file=sys.stderr)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether an error is one that trueup raises on purpose about what it was given."""
+    return isinstance(error, refusals())
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """Give the base class of each folder's errors, without importing a folder not in use."""
+    from trueup.errors import FaceError
+    from trueup.oracle.errors import OracleError
+
+    found: list[type[Exception]] = [FaceError, OracleError]
+    for module, name in (
+        ("trueup.gates.errors", "GateError"),
+        ("trueup.reference", "ReferenceError_"),
+    ):
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None:
+            found.append(kind)
+    return tuple(found)
+
+
+def _silence_stdout() -> None:
+    """Let the interpreter flush into nothing at exit: the reader has gone."""
+    with suppress(OSError, ValueError):  # a stdout without a descriptor has nothing to flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

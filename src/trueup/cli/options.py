@@ -1,0 +1,39 @@
+"""The words that several commands' options share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Format(StrEnum):
+    """How a judgement is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+
+
+class TableFormat(StrEnum):
+    """How a listing is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class BackendName(StrEnum):
+    """Where kernels run; auto takes cuda where a device answers, else host."""
+
+    AUTO = "auto"
+    CUDA = "cuda"
+    HOST = "host"
+    PYTHON = "python"
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that a name is not one of the known ones, and which it may have meant."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    return f"no {kind} is called '{name}'; {hint}known: {', '.join(names)}"

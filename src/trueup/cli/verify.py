@@ -1,0 +1,172 @@
+"""`trueup verify`: hold kernels to the equations that their contracts claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trueup.cli.guard import CANNOT_JUDGE, NOT_PASSED, PASSED, complain
+from trueup.cli.options import BackendName, Format, unknown
+
+if TYPE_CHECKING:
+    from trueup.oracle.contract import Contract
+    from trueup.oracle.verdict import Verification
+
+Contracts = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="CONTRACT",
+        help="Contract files, or directories searched for them; the shipped kernels if none.",
+        show_default=False,
+    ),
+]
+
+
+def verify(
+    contracts: Contracts = None,
+    backend: Annotated[
+        BackendName, typer.Option(help="Where to run; auto: cuda if a device answers, else host.")
+    ] = BackendName.AUTO,
+    lane: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LANE",
+            help="Run this lane only; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    case: Annotated[
+        str | None, typer.Option(metavar="ID", help="Run this case only.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the inputs.")] = 0,
+    format: Annotated[Format, typer.Option(help="How to print the judgement.")] = Format.TEXT,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write DIR/verify.html as well.", show_default=False),
+    ] = None,
+    evidence: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the record of this verification goes.")
+    ] = Path(".trueup/evidence.json"),
+    list_cases: Annotated[
+        bool, typer.Option("--list-cases", help="Print the cases instead of running them.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print findings and the verdict only.")
+    ] = False,
+) -> None:
+    """Run kernels against their equations and report every difference beyond rounding."""
+    lanes = _lanes(lane)
+    loaded, errors = _load(contracts)
+    for message in errors:
+        complain(message)
+    if list_cases:
+        from trueup.cli.cases import print_cases
+
+        errors += print_cases(loaded, as_json=format is Format.JSON)
+        raise typer.Exit(CANNOT_JUDGE if errors or not loaded else PASSED)
+    if not loaded and errors:
+        raise typer.Exit(CANNOT_JUDGE)
+    verification = _run(loaded, backend, lanes, case, seed, quiet or format is not Format.TEXT)
+    for message in verification.errors:
+        complain(message)
+    verification = _with_errors(verification, errors)
+    _record(verification, evidence, report)
+    _print(verification, format, quiet)
+    raise typer.Exit(exit_code(verification))
+
+
+def exit_code(verification: Verification) -> int:
+    """Map a verification to its exit code: one contract that cannot be judged outweighs all."""
+    from trueup.oracle.verdict import Outcome
+
+    if verification.errors or not verification.contracts:
+        return CANNOT_JUDGE
+    if verification.verdict is Outcome.SKIPPED:
+        complain("nothing was checked: every lane was skipped")
+        return CANNOT_JUDGE
+    return PASSED if verification.verdict is Outcome.PASS else NOT_PASSED
+
+
+def _lanes(names: list[str] | None) -> list[str] | None:
+    from trueup.oracle.verify import LANES
+
+    for name in names or ():
+        if name not in LANES:
+            raise typer.BadParameter(unknown("lane", name, LANES), param_hint="--lane")
+    return names or None
+
+
+def _load(paths: list[Path] | None) -> tuple[list[Contract], list[str]]:
+    """Load every contract that can be loaded; the others' messages are kept."""
+    from trueup.oracle.contract import find_contracts, load_contract
+    from trueup.oracle.errors import OracleError
+    from trueup.shipped import shipped_kernels
+
+    contracts: list[Contract] = []
+    errors: list[str] = []
+    for given in paths or [shipped_kernels()]:
+        try:
+            found = find_contracts([given])
+        except OracleError as error:
+            errors.append(str(error))
+            continue
+        for path in found:
+            try:
+                contracts.append(load_contract(path))
+            except OracleError as error:
+                errors.append(str(error))
+    return contracts, errors
+
+
+def _run(
+    contracts: list[Contract],
+    backend: BackendName,
+    lanes: list[str] | None,
+    case: str | None,
+    seed: int,
+    silent: bool,
+) -> Verification:
+    from trueup.cli.progress import verify_progress
+    from trueup.oracle.verify import verify as run
+
+    with verify_progress(not silent) as progress:
+        return run(
+            contracts, backend=backend.value, lanes=lanes, case=case, seed=seed, progress=progress
+        )
+
+
+def _with_errors(verification: Verification, errors: list[str]) -> Verification:
+    from dataclasses import replace
+
+    return replace(verification, errors=(*errors, *verification.errors))
+
+
+def _record(verification: Verification, evidence: Path, report: Path | None) -> None:
+    from trueup.errors import writing
+    from trueup.oracle.evidence import write_evidence
+
+    with writing(evidence):
+        write_evidence(verification, evidence)
+    if report is not None:
+        from trueup.render.files import write_report
+        from trueup.render.html import verify_page
+
+        write_report(report, "verify.html", verify_page(verification))
+
+
+def _print(verification: Verification, format: Format, quiet: bool) -> None:
+    if format is Format.JSON:
+        from trueup.render.json import dumps, verify_document
+
+        print(dumps(verify_document(verification)))
+    elif format is Format.JUNIT:
+        from trueup.render.junit import verify_junit
+
+        print(verify_junit(verification))
+    else:
+        from trueup.render.console import console
+        from trueup.render.text import show_verification
+
+        show_verification(verification, console(), quiet=quiet)

@@ -1,0 +1,1 @@
+"""Turns verdicts into text, JSON, JUnit and HTML; it judges nothing."""

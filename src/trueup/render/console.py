@@ -1,0 +1,37 @@
+"""The Rich consoles: no escape codes where no terminal reads them, nothing cut off anywhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_WIDEST = 4000
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """Make a console on `stream` (stdout); plain where it is no terminal or NO_COLOR is set."""
+    from rich.console import Console
+
+    file = sys.stdout if stream is None else stream
+    terminal = file.isatty()
+    plain = not terminal or bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=file,
+        force_terminal=terminal,
+        color_system=None if plain else "auto",
+        no_color=plain,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=None if terminal else _WIDEST,
+    )
+
+
+def print_block(out: Console, block: RenderableType) -> None:
+    """Print a table as wide as it needs to be; a terminal folds it, a pipe gets all of it."""
+    width = min(out.width, max(1, out.measure(block).maximum))
+    out.print(block, width=width, crop=False, no_wrap=False)

@@ -1,0 +1,54 @@
+"""Totals over lanes, and the words for numbers that every renderer shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Worst
+
+
+def totals(lanes: Iterable[LaneVerdict]) -> tuple[int, int, int]:
+    """Sum cases, elements and launches."""
+    lanes = tuple(lanes)
+    return (
+        sum(lane.cases for lane in lanes),
+        sum(lane.elements for lane in lanes),
+        sum(lane.launches for lane in lanes),
+    )
+
+
+def nearest(lanes: Iterable[LaneVerdict]) -> Worst | None:
+    """Give the worst element over all lanes; a NaN ratio is worse than any number."""
+    found = [lane.worst for lane in lanes if lane.worst is not None]
+    return max(found, key=lambda worst: order(worst.ratio), default=None)
+
+
+def order(ratio: float) -> float:
+    """Rank a ratio so that NaN counts as beyond every bound."""
+    return math.inf if math.isnan(ratio) else ratio
+
+
+def ratio_text(ratio: float) -> str:
+    """Write error over allowed with three digits; `beyond` where no number says it."""
+    if not math.isfinite(ratio):
+        return "beyond"
+    return f"{ratio:.3g}" if ratio == 0 or 0.001 <= ratio < 1e6 else f"{ratio:.2e}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def evidence_note(backends: Iterable[str]) -> str | None:
+    """Say what kind of evidence the backends give, where a reader could take it for more."""
+    names = set(backends)
+    if "host" in names:
+        return "host evidence is not GPU evidence"
+    return None
+
+
+def contract_sum(contracts: Iterable[ContractVerdict]) -> tuple[int, int, int]:
+    """Sum cases, elements and launches over contracts."""
+    return totals(lane for contract in contracts for lane in contract.lanes)

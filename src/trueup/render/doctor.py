@@ -1,0 +1,40 @@
+"""A diagnosis as a table."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from trueup import __version__
+from trueup.render.clean import printable
+from trueup.render.console import print_block
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trueup.diagnosis import Diagnosis
+
+
+def show_diagnosis(diagnosis: Diagnosis, out: Console) -> None:
+    """Print what is there, and what to do about what is not."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    head = f"trueup {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    out.print(Text(head), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("what", "here", "detail", "to get it"):
+        table.add_column(name, overflow="fold")
+    for rows in (diagnosis.backends, diagnosis.packages):
+        for row in rows:
+            here = Text("yes", style="green") if row.ok else Text("no", style="yellow")
+            fix = "" if row.ok else printable(row.fix)
+            table.add_row(Text(printable(row.name)), here, Text(printable(row.detail)), Text(fix))
+        table.add_section()
+    print_block(out, table)
+    able = [row.name for row in diagnosis.backends if row.ok]
+    if able:
+        out.print(Text(f"kernels can be verified on: {', '.join(able)}"), soft_wrap=True)
+    else:
+        out.print(Text("no backend runs here: kernels cannot be verified"), soft_wrap=True)

@@ -1,0 +1,81 @@
+"""One finding as text: what, where, got, expected, fix, and the command that shows it again.
+
+The command line, the pytest plugin and the reports all print a finding through here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Protocol
+
+from trueup.render.clean import one_line, printable
+
+
+class FindingLike(Protocol):
+    """What a finding of the oracle and a finding of the gates have in common."""
+
+    @property
+    def rule(self) -> str: ...  # noqa: D102
+    @property
+    def severity(self) -> str: ...  # noqa: D102
+    @property
+    def artifact(self) -> str: ...  # noqa: D102
+    @property
+    def where(self) -> object: ...  # noqa: D102
+    @property
+    def got(self) -> str: ...  # noqa: D102
+    @property
+    def expected(self) -> str: ...  # noqa: D102
+    @property
+    def fix(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a lane ran, which is what it takes to run it again."""
+
+    path: str
+    backend: str
+    lane: str
+
+    def replay(self, case: str | None, seed: int | None) -> str:
+        """Write the command that runs this lane, and this case of it, again."""
+        words = ["trueup", "verify", self.path, "--backend", self.backend, "--lane", self.lane]
+        if case is not None:
+            words += ["--case", case]
+        if seed is not None:
+            words += ["--seed", str(seed)]
+        return shlex.join(words)
+
+
+def headline(finding: FindingLike) -> str:
+    """Say artifact, place and rule."""
+    parts = (finding.artifact, str(finding.where), finding.rule)
+    return ": ".join(one_line(part) for part in parts if part)
+
+
+def details(finding: FindingLike, origin: Origin | None = None) -> list[tuple[str, str]]:
+    """List the labelled lines below the headline, each only where there is something to say."""
+    count = getattr(finding, "count", None)
+    case, seed = getattr(finding, "case", None), getattr(finding, "seed", None)
+    rows = [
+        ("what", getattr(finding, "summary", "")),
+        ("got", finding.got),
+        ("expected", finding.expected),
+        ("times", f"{count:,}" if isinstance(count, int) and count > 1 else ""),
+        ("fix", finding.fix),
+        ("case", "" if case is None else f"{case}" + ("" if seed is None else f", seed {seed}")),
+        ("replay", "" if origin is None else origin.replay(case, seed)),
+    ]
+    return [(label, printable(text)) for label, text in rows if text]
+
+
+def finding_text(finding: FindingLike, origin: Origin | None = None) -> str:
+    """Write the whole finding, with further lines of a value aligned under its first."""
+    lines = [headline(finding)]
+    for label, text in details(finding, origin):
+        first, *rest = text.splitlines() or [""]
+        lines.append(f"  {label:<9} {first}")
+        lines += [f"  {'':<9} {line}" for line in rest]
+    return "\n".join(lines)

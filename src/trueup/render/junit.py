@@ -1,0 +1,113 @@
+"""JUnit XML, as CI systems read it: one test case per contract and lane, or per gate rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Outcome, Verification
+from trueup.render.clean import printable
+from trueup.render.findings import Origin, finding_text, headline
+
+if TYPE_CHECKING:
+    from trueup.gates.findings import Finding as GateFinding
+    from trueup.gates.findings import RuleOutcome, Verdict
+
+
+def verify_junit(verification: Verification) -> str:
+    """Write a verification; a contract that could not be judged is an error."""
+    suite = _suite("trueup verify")
+    for contract in verification.contracts:
+        for lane in contract.lanes:
+            _lane(suite, contract, lane)
+        if contract.findings:
+            case = _case(suite, contract.id, f"{contract.backend}-minimum")
+            _fail(case, "failure", (finding_text(finding) for finding in contract.findings))
+    for skip in verification.skipped:
+        case = _case(suite, skip.contract, skip.lane or "all lanes")
+        _set(ET.SubElement(case, "skipped"), message=skip.reason)
+    for message in verification.errors:
+        case = _case(suite, message.split(": ")[0], "contract")
+        _fail(case, "error", [message])
+    return _finish(suite)
+
+
+def gate_junit(verdict: Verdict) -> str:
+    """Write a gate's verdict; a rule that could not be decided is a failure."""
+    suite = _suite("trueup gate")
+    by_rule: dict[str, list[GateFinding]] = {}
+    for finding in verdict.findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    name = f"gate.{verdict.profile}"
+    for rule in verdict.rules:
+        _rule(suite, name, rule, by_rule.pop(rule.id, []))
+    for rule_id, findings in by_rule.items():  # the strict reader's own, which no profile lists
+        case = _case(suite, name, rule_id)
+        if any(finding.severity == "error" for finding in findings):
+            _fail(case, "failure", (finding_text(finding) for finding in findings))
+    return _finish(suite)
+
+
+def _lane(suite: ET.Element, contract: ContractVerdict, lane: LaneVerdict) -> None:
+    case = _case(suite, contract.id, f"{contract.backend}-{lane.lane}", lane.seconds)
+    counts = f"{lane.cases} cases, {lane.elements} elements, {lane.launches} launches"
+    if lane.verdict is Outcome.SKIPPED:
+        _set(ET.SubElement(case, "skipped"), message=lane.reason or "no reason given")
+    elif lane.verdict is not Outcome.PASS:
+        origin = Origin(contract.path or contract.id, contract.backend, lane.lane)
+        texts = [finding_text(finding, origin) for finding in lane.findings]
+        first = headline(lane.findings[0]) if lane.findings else lane.reason or ""
+        _fail(case, "failure", texts or [lane.reason or ""], f"{lane.verdict}: {first}")
+    _text(ET.SubElement(case, "system-out"), "\n".join((counts, *lane.notes)))
+
+
+def _rule(suite: ET.Element, name: str, rule: RuleOutcome, findings: list[GateFinding]) -> None:
+    case = _case(suite, name, rule.id)
+    texts = [finding_text(finding) for finding in findings]
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if rule.status in ("false", "undetermined") or errors:
+        message = headline(findings[0]) if findings else rule.reason or rule.status
+        _fail(case, "failure", texts or [rule.reason or rule.status], message)
+    elif rule.status == "not_applied":
+        _set(ET.SubElement(case, "skipped"), message=rule.reason or "does not apply to this run")
+    elif texts:
+        _text(ET.SubElement(case, "system-out"), "\n\n".join(texts))
+
+
+def _suite(name: str) -> ET.Element:
+    return ET.Element("testsuite", name=name)
+
+
+def _case(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.Element:
+    case = ET.SubElement(suite, "testcase")
+    _set(case, classname=group, name=name, time=f"{seconds:.3f}")
+    return case
+
+
+def _fail(case: ET.Element, kind: str, texts: Iterable[str], message: str | None = None) -> None:
+    body = "\n\n".join(texts)
+    element = ET.SubElement(case, kind)
+    _set(element, message=message or body.partition("\n")[0])
+    _text(element, body)
+
+
+def _set(element: ET.Element, **attributes: str) -> None:
+    """Set attributes to text that XML can hold: it has no escape for control characters."""
+    for key, value in attributes.items():
+        element.set(key, printable(value))
+
+
+def _text(element: ET.Element, text: str) -> None:
+    element.text = printable(text)
+
+
+def _finish(suite: ET.Element) -> str:
+    cases = list(suite.iter("testcase"))
+    _set(suite, tests=str(len(cases)), time=f"{sum(float(c.get('time', 0)) for c in cases):.3f}")
+    for kind, key in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(key, str(sum(1 for case in cases if case.find(kind) is not None)))
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")

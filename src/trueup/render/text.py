@@ -1,0 +1,163 @@
+"""A verification as text: one table of contracts and lanes, then every finding in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from trueup.oracle.verdict import (
+    ContractVerdict,
+    Finding,
+    LaneVerdict,
+    Outcome,
+    Verification,
+    Worst,
+)
+from trueup.render.clean import one_line
+from trueup.render.console import print_block
+from trueup.render.counts import (
+    contract_sum,
+    evidence_note,
+    nearest,
+    plural,
+    ratio_text,
+    totals,
+)
+from trueup.render.findings import Origin, finding_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+STYLES = {
+    Outcome.PASS: "green",
+    Outcome.FAIL: "bold red",
+    Outcome.INCONCLUSIVE: "bold yellow",
+    Outcome.SKIPPED: "dim",
+}
+
+
+def show_verification(verification: Verification, out: Console, *, quiet: bool = False) -> None:
+    """Print the whole verification; `quiet` leaves out the table and the notes."""
+    from rich.text import Text
+
+    if verification.contracts and not quiet:
+        print_block(out, _table(verification))
+    for text, style in _findings(verification):
+        head, _, rest = text.partition("\n")
+        out.print()
+        out.print(Text(head, style=style), soft_wrap=True)
+        out.print(Text(rest), soft_wrap=True)
+    if not quiet:
+        for line in _remarks(verification):
+            out.print(Text(line), soft_wrap=True)
+    out.print()
+    summary = summary_line(verification)
+    out.print(Text(summary, style=STYLES[verification.verdict]), soft_wrap=True)
+
+
+def summary_line(verification: Verification) -> str:
+    """Write verdict, counts and what kind of evidence they are, in one line."""
+    cases, elements, launches = contract_sum(verification.contracts)
+    backends = sorted({contract.backend for contract in verification.contracts})
+    parts = [
+        plural(len(verification.contracts), "contract"),
+        plural(cases, "case"),
+        plural(elements, "element"),
+        f"{launches:,} {'launch' if launches == 1 else 'launches'}",
+    ]
+    if verification.errors:
+        parts.append(f"{len(verification.errors)} could not be judged")
+    where = f" on {', '.join(backends)}" if backends else ""
+    note = evidence_note(backends)
+    line = f"{verification.verdict}: {', '.join(parts)}{where}"
+    return f"{line}; {note}" if note else line
+
+
+def lane_findings(contract: ContractVerdict) -> Iterator[tuple[Finding, Origin | None]]:
+    """Give every finding of a contract, with what it takes to run its lane again."""
+    for lane in contract.lanes:
+        origin = Origin(contract.path or contract.id, contract.backend, lane.lane)
+        for finding in lane.findings:
+            yield finding, origin
+    for finding in contract.findings:
+        yield finding, None
+
+
+def _table(verification: Verification) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("contract, lane", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    for name in ("cases", "elements", "launches"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("error/allowed", justify="right", overflow="fold")
+    table.add_column("nearest its bound", overflow="fold", min_width=12)
+    for contract in verification.contracts:
+        title = f"{contract.id} ({contract.reading}) on {contract.backend}"
+        counts = (f"{n:,}" for n in totals(contract.lanes))
+        table.add_row(
+            Text(one_line(title), style="bold"),
+            _verdict(contract.verdict),
+            *counts,
+            *_worst(nearest(contract.lanes)),
+        )
+        for lane in contract.lanes:
+            table.add_row(*_lane_row(lane))
+        table.add_section()
+    return table
+
+
+def _lane_row(lane: LaneVerdict) -> tuple[Text | str, ...]:
+    from rich.text import Text
+
+    ratio, where = _worst(lane.worst)
+    return (
+        Text(f"  {one_line(lane.lane)}"),
+        _verdict(lane.verdict),
+        f"{lane.cases:,}",
+        f"{lane.elements:,}",
+        f"{lane.launches:,}",
+        ratio,
+        Text(where or one_line(lane.reason or "")),
+    )
+
+
+def _verdict(verdict: Outcome) -> Text:
+    from rich.text import Text
+
+    return Text(str(verdict), style=STYLES[verdict])
+
+
+def _worst(worst: Worst | None) -> tuple[str, str]:
+    if worst is None:
+        return "", ""
+    return ratio_text(worst.ratio), one_line(f"{worst.where} in {worst.case}")
+
+
+def _findings(verification: Verification) -> Iterator[tuple[str, str]]:
+    for contract in verification.contracts:
+        for finding, origin in lane_findings(contract):
+            style = "yellow" if finding.severity == "warning" else "bold red"
+            yield finding_text(finding, origin), style
+
+
+def _remarks(verification: Verification) -> Iterator[str]:
+    """Give the lines below the findings: why something was skipped or is inconclusive, notes."""
+    lines: list[str] = []
+    for contract in verification.contracts:
+        for lane in contract.lanes:
+            head = f"{contract.id}, {lane.lane}"
+            if lane.reason:
+                lines.append(f"{lane.verdict} {head}: {lane.reason}")
+            lines += [f"note {head}: {note}" for note in lane.notes]
+    for skip in verification.skipped:
+        what = skip.contract if skip.lane is None else f"{skip.contract}, {skip.lane}"
+        lines.append(f"SKIPPED {what}: {skip.reason}")
+    if lines:
+        yield ""
+    yield from (one_line(line) for line in dict.fromkeys(lines))
