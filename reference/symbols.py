@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from trueup.reference.errors import BadDeclaration
 
 F64: TypeAlias = NDArray[np.float64]
+Scalar: TypeAlias = float | F64
+"""A number, or a 0-d array where NumPy makes one."""
+
 Values: TypeAlias = dict[str, F64 | float]
 """One float64 draw of an equation's inputs, by name."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import NotApplicable, UnknownReading
-from trueup.reference.nl.delta_momentum_families import FAMILIES
+from trueup.reference.nl.delta_momentum_families import FULL
 from trueup.reference.symbols import F64, Domain, Symbol
 
 ID = "nl.delta_momentum"
@@ -134,7 +134,7 @@ _MATRIX = ("d_out", "d_in")
         "printed_objective_half",
         "printed_objective_full",
     ),
-    families=FAMILIES,
+    families=FULL,
     notes="The print multiplies (d_in, d_in) from the left of (d_out, d_in), omits eta on the "
     "quadratic term and its objective has the other sign of P. Invisible on the first step from "
     "rest, at eta = 1, and where m is proportional to a g of rank 1.",
@@ -186,19 +186,20 @@ def delta_momentum(
 
 def _delta(m: F64, g: F64, eta: float, reading: str) -> F64:
     """Give what the quadratic term takes away from alpha m; g^T g itself is never formed."""
+    delta: F64
     if reading == "literal_left":
         _square(g, reading)
-        return g.T @ (g @ m)
-    if reading == "left_gg":
-        return eta * (g @ (g.T @ m))
-    if reading == "scalar":
-        scaled: F64 = eta * np.sum(g * g) * m
-        return scaled
-    if reading == "flat_outer":
-        along_g: F64 = np.sum(g * m) * g
-        return along_g
-    c, _ = _right_coefficients(eta, reading)
-    return c * ((m @ g.T) @ g)
+        delta = g.T @ (g @ m)
+    elif reading == "left_gg":
+        delta = eta * (g @ (g.T @ m))
+    elif reading == "scalar":
+        delta = eta * np.sum(g * g) * m
+    elif reading == "flat_outer":
+        delta = np.sum(g * m) * g
+    else:
+        c, _ = _right_coefficients(eta, reading)
+        delta = c * ((m @ g.T) @ g)
+    return delta
 
 
 def _p_term(g: F64, eta: float, P: F64 | None, reading: str) -> F64:
@@ -227,9 +228,10 @@ def _wrong(m: F64, g: F64, alpha: float, eta: float, P: F64 | None, reading: str
     if reading in ("p_transposed", "g_right_p"):
         return alpha * m - eta * ((m @ g.T) @ g) - eta * _misplaced_p(g, P, reading)
     if reading == "row_mean":
-        return alpha * m + (1 - alpha) * (g + 0.1 * np.mean(g, axis=1, keepdims=True))
+        lifted: F64 = g + 0.1 * np.mean(g, axis=1, keepdims=True)
+        return alpha * m + (1 - alpha) * lifted
     if reading == "flat_outer_eta":
-        return alpha * m - eta * np.sum(g * m) * g - _p_term(g, eta, P, "derived")
+        return alpha * m - eta * _delta(m, g, eta, "flat_outer") - _p_term(g, eta, P, "derived")
     delta, p_term = _delta(m, g, eta, "derived"), _p_term(g, eta, P, "derived")
     if reading == "no_delta":
         return alpha * m - p_term

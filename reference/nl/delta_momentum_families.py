@@ -34,8 +34,6 @@ def _balanced(rng: np.random.Generator, sizes: Mapping[str, int], values: Values
 
 def _low_rank(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
     """Put a part of m outside the row space of g: it must decay by alpha and nothing else."""
-    if "g" not in values:
-        return values
     rows, columns = sizes["d_out"], sizes["d_in"]
     rank = max(1, min(rows, columns) // 2)
     left, right = rng.standard_normal((rows, rank)), rng.standard_normal((rank, columns))
@@ -63,7 +61,7 @@ def _from_rest(rng: np.random.Generator, sizes: Mapping[str, int], values: Value
     return values | {"m": np.zeros_like(values["m"])}
 
 
-FAMILIES = (
+FULL = (
     Family(
         "balanced",
         "0.3 <= eta |g|^2 <= 0.9: the decay by alpha and the delta term are of one size",
@@ -93,3 +91,6 @@ FAMILIES = (
         right_kernel_only=True,
     ),
 )
+
+# A single sample has one direction only: there is no lower rank to give it.
+RANK1 = tuple(family for family in FULL if family.name != "low_rank")

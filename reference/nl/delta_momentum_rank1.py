@@ -9,7 +9,7 @@ import numpy as np
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import NotApplicable, UnknownReading
 from trueup.reference.nl.delta_momentum import delta_momentum
-from trueup.reference.nl.delta_momentum_families import FAMILIES
+from trueup.reference.nl.delta_momentum_families import RANK1
 from trueup.reference.symbols import F64, Domain, Symbol
 
 ID = "nl.delta_momentum_rank1"
@@ -105,7 +105,7 @@ _MATRIX = ("d_out", "d_in")
     readings=READINGS,
     wrong=WRONG,
     forms=_forms(),
-    families=FAMILIES,
+    families=RANK1,
     notes="Exactly nl.delta_momentum at g = u x^T and P = I, in O(d_out d_in).",
 )
 def delta_momentum_rank1(

@@ -1,0 +1,187 @@
+"""Newton-Schulz orthogonalisation, the non-linearity of Eq. 24 (Muon)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from trueup.reference.catalogue import equation
+from trueup.reference.errors import NotApplicable, UnknownReading
+from trueup.reference.nl.newton_schulz_families import FAMILIES
+from trueup.reference.symbols import F64, Domain, Scalar, Symbol
+
+ID = "nl.newton_schulz"
+EPS = 1e-7
+QUINTIC = (3.4445, -4.7750, 2.0315)
+CUBIC = (1.5, -0.5, 0.0)
+
+READINGS = (
+    "quintic5",
+    "quintic5_add",
+    "cubic3",
+    "cubic3_add",
+    "cubic5",
+    "cubic5_add",
+    "cubic15",
+    "cubic15_add",
+)
+WRONG = (
+    "steps_4",
+    "steps_6",
+    "a_3.5",  # a = 3.5
+    "a_3.4450",  # a slip in the last digits
+    "c_2.0316",
+    "b_4.7705",  # two digits swapped
+    "scale_1.02",  # the result 2 % too large
+    "unclamped",  # no eps at all
+    "eps_squared",  # max(|G|^2, eps) under the root
+    "columns_gram",  # A = X^T X multiplied from the left (square only)
+    "tall_skipped",  # matrices with more rows than columns come back as they are
+    "tanh",  # element-wise, claimed to be orthogonalisation
+    "cubic14",  # one step short of cubic15
+    "cubic4",  # one step more than cubic3, one less than cubic5
+    "polar",  # the polar factor itself, where few steps are asked for
+)
+
+
+def newton_schulz_horner(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
+    """Multiply A twice in turn: a X + A (b X + c A X), without forming b A + c A^2."""
+    steps, (a, b, c) = _polynomial(reading)
+    X = _normalised(G.T if G.shape[0] > G.shape[1] else G, eps, reading)
+    for _ in range(steps):
+        AX = (X @ X.T) @ X
+        X = a * X + b * AX + c * ((X @ X.T) @ AX) if c else a * X + b * AX
+    return X.T if G.shape[0] > G.shape[1] else X
+
+
+def newton_schulz_untransposed(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
+    """Never transpose: the polynomial is the same with the larger Gram matrix."""
+    return _iterate(_normalised(G, eps, reading), *_polynomial(reading))
+
+
+def newton_schulz_gram_right(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
+    """Multiply from the right: X (a I + b B + c B^2) with B = X^T X; transposed where tall."""
+    steps, (a, b, c) = _polynomial(reading)
+    X = _normalised(G.T if G.shape[0] > G.shape[1] else G, eps, reading)
+    for _ in range(steps):
+        B = X.T @ X
+        X = a * X + X @ (b * B + c * (B @ B) if c else b * B)
+    return X.T if G.shape[0] > G.shape[1] else X
+
+
+def _forms() -> dict[str, tuple[partial[F64], ...]]:
+    return {
+        reading: tuple(
+            partial(function, reading=reading)
+            for function in (
+                newton_schulz_horner,
+                newton_schulz_untransposed,
+                newton_schulz_gram_right,
+            )
+        )
+        for reading in READINGS
+    }
+
+
+@equation(
+    ID,
+    title="Newton-Schulz orthogonalisation",
+    source="Nested Learning, NeurIPS 2025; Muon",
+    numbers=("24",),
+    grade="the library form; the paper names it only",
+    formula="X0 = G / max(|G|, eps);  A = X X^T;  X <- a X + (b A + c A^2) X",
+    axes=("r", "c"),
+    inputs=(
+        Symbol("G", ("r", "c"), Domain("real", -2.0, 2.0), "matrix to orthogonalise"),
+        Symbol("eps", (), Domain("positive", 1e-8, 1e-6), "guard of the norm, 1e-7", True),
+    ),
+    outputs=(Symbol("O", ("r", "c"), Domain("real"), "same singular vectors, values near 1"),),
+    readings=READINGS,
+    wrong=WRONG,
+    forms=_forms(),
+    families=FAMILIES,
+    notes="The quintic does not converge to 1: its values end in [0.68, 1.13] where "
+    "sigma / |G| >= 0.0052, and stay below where it is smaller. Transposing a tall matrix changes "
+    "the cost and the rounding, not the value.",
+)
+def newton_schulz(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
+    """Push all singular values of a matrix towards 1 by an odd polynomial, vectors untouched.
+
+    Equation: the NS of Nested Learning (NeurIPS 2025), Eq. 24
+        X_0 = G / max(|G|_F, eps)
+        A = X X^T,   X <- a X + (b A + c A^2) X
+    Shapes: G (r, c); where r > c it works on G^T and transposes back.
+    Readings: ``quintic5`` has 5 steps with (a, b, c) = (3.4445, -4.7750, 2.0315), ``cubicN`` has
+    N steps with (3/2, -1/2, 0) and converges to the polar factor. ``..._add`` divides by
+    |G|_F + eps instead of max(|G|_F, eps).
+    """
+    if reading not in READINGS + WRONG:
+        raise UnknownReading(ID, reading, READINGS + WRONG)
+    if reading == "tanh":
+        return np.tanh(G)
+    tall = G.shape[0] > G.shape[1]
+    if reading == "tall_skipped" and tall:
+        return G
+    X = _normalised(G.T if tall else G, eps, reading)
+    if reading == "columns_gram":
+        X = _columns_gram(X, *_polynomial(reading))
+    else:
+        X = _iterate(X, *_polynomial(reading))
+    if reading == "scale_1.02":
+        X = 1.02 * X
+    return X.T if tall else X
+
+
+def _normalised(G: F64, eps: float, reading: str) -> F64:
+    squares: float = np.sum(G * G)
+    norm: float = np.sqrt(squares)
+    divisor: Scalar
+    if reading == "unclamped":
+        divisor = np.where(norm > 0, norm, np.nan)
+    elif reading == "eps_squared":
+        divisor = np.sqrt(np.maximum(squares, eps))
+    elif reading.endswith("_add"):
+        divisor = norm + eps
+    else:
+        divisor = np.maximum(norm, eps)
+    return G / divisor
+
+
+def _polynomial(reading: str) -> tuple[int, tuple[float, float, float]]:
+    """Give the number of steps and (a, b, c)."""
+    a, b, c = QUINTIC
+    name = reading.removesuffix("_add")
+    if name == "polar":
+        return 60, CUBIC
+    if name.startswith("cubic"):
+        return int(name.removeprefix("cubic")), CUBIC
+    if name.startswith("steps_"):
+        return int(name.removeprefix("steps_")), QUINTIC
+    if name == "a_3.5":
+        a = 3.5
+    elif name == "a_3.4450":
+        a = 3.4450
+    elif name == "c_2.0316":
+        c = 2.0316
+    elif name == "b_4.7705":
+        b = -4.7705
+    return 5, (a, b, c)
+
+
+def _iterate(X: F64, steps: int, coefficients: tuple[float, float, float]) -> F64:
+    a, b, c = coefficients
+    for _ in range(steps):
+        A = X @ X.T
+        X = a * X + (b * A + c * (A @ A) if c else b * A) @ X
+    return X
+
+
+def _columns_gram(X: F64, steps: int, coefficients: tuple[float, float, float]) -> F64:
+    if X.shape[0] != X.shape[1]:
+        raise NotApplicable(ID, "columns_gram", f"r = c, got {X.shape[0]} and {X.shape[1]}")
+    a, b, c = coefficients
+    for _ in range(steps):
+        A = X.T @ X
+        X = a * X + (b * A + c * (A @ A)) @ X
+    return X
