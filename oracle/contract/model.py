@@ -1,0 +1,127 @@
+"""A contract in memory: what a kernel computes, over which arguments, launched how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from trueup.oracle.backends.base import Source
+from trueup.oracle.bounds import Precision
+from trueup.oracle.contract.expressions import Expression
+from trueup.oracle.contract.formats import DTYPES
+
+ArgRole = Literal["in", "out", "inout", "scalar", "axis", "workspace"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The legal sizes of one axis: from `low` to `high`, in multiples of `multiple`."""
+
+    low: int = 1
+    high: int = 1 << 31
+    multiple: int = 1
+
+    def admits(self, size: int) -> bool:
+        """Whether a size is legal."""
+        return self.low <= size <= self.high and size % self.multiple == 0
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One argument: a buffer (in, out, inout, workspace), a scalar, or an axis size.
+
+    `shape` and `strides` are expressions over axes, in elements; `strides` is None for C order.
+    `written` gives, for each dimension, the start and stop of what the kernel writes; None means
+    everything. `legal` is the range of legal values where the reference declares no domain.
+    """
+
+    name: str
+    role: ArgRole
+    dtype: str
+    shape: tuple[Expression, ...] = ()
+    strides: tuple[Expression, ...] | None = None
+    legal: tuple[float, float] | None = None
+    written: tuple[tuple[Expression | None, Expression | None], ...] | None = None
+
+    @property
+    def is_buffer(self) -> bool:
+        """Whether the argument is an array in memory."""
+        return self.role not in ("scalar", "axis")
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype (bfloat16 from ml_dtypes)."""
+        return DTYPES[self.dtype]
+
+    def sizes(self, axes: Mapping[str, int]) -> tuple[int, ...]:
+        """Evaluate the shape at the given axis sizes."""
+        return tuple(e.value(axes, f"shape of {self.name}") for e in self.shape)
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """One launch with its sizes still expressions."""
+
+    entry: str
+    grid: tuple[Expression, ...]
+    block: tuple[Expression, ...]
+    shared: Expression
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a Python callable is called: argument names in order, and the names it returns."""
+
+    args: tuple[str, ...]
+    results: tuple[str, ...]
+    kind: Literal["numpy", "torch"] = "numpy"
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Everything a contract file says, validated against its schema and against itself."""
+
+    id: str
+    path: Path
+    reference: str
+    reading: str | None
+    source: Source | None
+    python: str | None
+    axes: tuple[str, ...]
+    limits: Mapping[str, Limit]
+    precision: Precision
+    determinism: Literal["bitwise", "tolerance"]
+    nan: Literal["propagate", "ignore", "guarded"]
+    alias: tuple[tuple[str, str], ...]
+    backends: tuple[str, ...]
+    minimum_cases: int
+    minimum_elements: int
+    args: tuple[Arg, ...]
+    launches: tuple[LaunchPlan, ...] = ()
+    call: Call | None = None
+    digest: str = ""
+    text: str = field(default="", repr=False)
+
+    def arg(self, name: str) -> Arg:
+        """Return the argument of that name."""
+        return next(arg for arg in self.args if arg.name == name)
+
+    def with_role(self, *roles: str) -> tuple[Arg, ...]:
+        """Return the arguments of these roles, in the order declared."""
+        return tuple(arg for arg in self.args if arg.role in roles)
+
+    @property
+    def outputs(self) -> tuple[Arg, ...]:
+        """The arrays the reference returns, in order: `out` and `inout`."""
+        return self.with_role("out", "inout")
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The kernel entries its launches name, each once, in order."""
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))

@@ -1,0 +1,85 @@
+"""Boundary sizes of a contract's axes: where guards, tiles and warps end.
+
+Each axis visits 1, the warp and its neighbours, every tile the launches mention and its
+neighbours, twice the largest tile plus one, and a prime, while the other axes hold small ragged
+sizes that differ from one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from trueup.oracle.contract import Contract, Limit
+from trueup.oracle.contract.expressions import Expression
+
+WARP = 32
+# Beyond this many elements in the product of all axes a case costs seconds, not milliseconds.
+_LARGEST_PRODUCT = 1 << 15
+_COMPANIONS = (5, 3, 7, 11, 2, 13)
+
+
+def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
+    """List the sizes to test, the plain middling one first; every one legal and distinct."""
+    axes = contract.axes
+    if not axes:
+        return [{}]
+    limits = {axis: contract.limits.get(axis, Limit()) for axis in axes}
+    found: list[dict[str, int]] = []
+
+    def add(sizes: Mapping[str, int]) -> None:
+        legal = {axis: nearest(limits[axis], size) for axis, size in sizes.items()}
+        if legal not in found and math.prod(legal.values()) <= max(
+            _LARGEST_PRODUCT, math.prod(nearest(limits[a], 1) for a in axes)
+        ):
+            found.append(legal)
+
+    add({axis: (9, 14, 6, 4, 3, 2)[i % 6] for i, axis in enumerate(axes)})
+    add(dict.fromkeys(axes, 5))
+    add({axis: (67, 35, 5, 3)[min(i, 3)] for i, axis in enumerate(axes)})
+    add({axis: (35, 67, 3, 5)[min(i, 3)] for i, axis in enumerate(axes)})
+    for turn, axis in enumerate(axes):
+        for step, size in enumerate(_candidates(contract, axis)):
+            others = {
+                other: _COMPANIONS[(turn + step + i) % len(_COMPANIONS)]
+                for i, other in enumerate(axes)
+                if other != axis
+            }
+            add({name: size if name == axis else others[name] for name in axes})
+    add(dict.fromkeys(axes, 1))
+    return found
+
+
+def nearest(limit: Limit, size: int) -> int:
+    """Return the legal size nearest to `size`, rounding multiples upwards where possible."""
+    step = limit.multiple
+    lowest = -(-limit.low // step) * step
+    highest = limit.high // step * step
+    return min(max(-(-size // step) * step, lowest), highest)
+
+
+def _candidates(contract: Contract, axis: str) -> list[int]:
+    tiles = sorted(_tiles(contract, axis))
+    sizes = {1, WARP - 1, WARP, WARP + 1, 61}
+    for tile in tiles:
+        sizes |= {tile - 1, tile, tile + 1}
+    sizes.add(2 * max(tiles, default=WARP) + 1)
+    return sorted(size for size in sizes if size >= 1)
+
+
+def _tiles(contract: Contract, axis: str) -> set[int]:
+    """Find tile sizes: the constants beside the axis in a grid, and constant block extents."""
+    tiles: set[int] = set()
+    for launch in contract.launches:
+        for expression in launch.grid:
+            if axis in expression.names:
+                tiles |= set(expression.constants())
+        tiles |= set(_constant_extents(launch.block))
+        block = [e.value({}) for e in launch.block if not e.names]
+        if len(block) == len(launch.block):
+            tiles.add(math.prod(block))
+    return {tile for tile in tiles if 1 < tile <= 4096}
+
+
+def _constant_extents(block: Iterable[Expression]) -> list[int]:
+    return [expression.value({}) for expression in block if not expression.names]

@@ -1,0 +1,35 @@
+"""canary: guard zones around every buffer, unmapped pages beside it, inputs compared afterwards.
+
+The backend reports what it sees as faults; this lane only chooses where buffers lie. An
+out-of-bounds read that does not change the result is seen where an unmapped page stands next to
+the buffer, which the host backend offers on either side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueup.oracle.backends.base import RunOptions
+from trueup.oracle.inputs import Case, all_sizes, draw
+from trueup.oracle.lanes.tally import Tally
+from trueup.oracle.session import Session
+from trueup.oracle.verdict import LaneVerdict
+
+
+def cases(session: Session) -> list[Case]:
+    """Every boundary size."""
+    return all_sizes(session.contract)
+
+
+def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
+    """Run each case under every placement the backend offers."""
+    for case in picked:
+        tally.begin(case.id)
+        inputs = draw(session.contract, session.reference, case, seed)
+        placements: Any = session.placements
+        for placement in placements:
+            result = session.run(inputs, RunOptions(placement=placement))
+            if tally.ran(result, inputs):
+                tally.elements += sum(int(b.size) for b in result.buffers.values())
+        tally.cases += 1
+    return tally.verdict()

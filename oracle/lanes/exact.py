@@ -1,0 +1,82 @@
+"""exact: integer inputs, where every operation is exact and the bits must be equal.
+
+The bounds come out as zero wherever no operation of the reference rounds, so this lane asks no
+question of its own: it draws small integers and dyadic scalars and counts the elements whose
+allowance is zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueup.oracle.backends.base import RunOptions
+from trueup.oracle.bounds import judge
+from trueup.oracle.inputs import Case, Draw, all_sizes, draw, with_native
+from trueup.oracle.inputs.draw import widened
+from trueup.oracle.lanes.judging import shown_number
+from trueup.oracle.lanes.tally import Tally, element, first, skipped
+from trueup.oracle.memory import written_mask
+from trueup.oracle.session import Session
+from trueup.oracle.verdict import LaneVerdict, Worst
+
+
+def cases(session: Session) -> list[Case]:
+    """Every boundary size with integer inputs."""
+    return all_sizes(session.contract, "integers")
+
+
+def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
+    """Demand equal bits wherever the arithmetic is exact."""
+    for case in picked:
+        tally.begin(case.id)
+        inputs = dyadic(session, draw(session.contract, session.reference, case, seed))
+        evaluation = session.evaluator(inputs).evaluation()
+        result = session.run(inputs, RunOptions())
+        if not tally.ran(result, inputs):
+            continue
+        outputs = session.outputs(result)
+        judgements = judge(evaluation, [widened(np.asarray(o)) for o in outputs])
+        counted = 0
+        for j, arg, value, out in zip(
+            judgements, session.contract.outputs, evaluation.values, outputs, strict=True
+        ):
+            exact = j.exact & written_mask(arg, case.axes)
+            counted += int(exact.sum())
+            wrong = exact & j.failed
+            if wrong.any():
+                index = first(wrong)
+                error = float(j.error[index])
+                tally.weigh(Worst(np.inf, element(arg.name, index), error, 0.0, case.id))
+                tally.find(
+                    "bits",
+                    inputs,
+                    element(arg.name, index),
+                    f"{shown_number(out[index])}, error {error:.3g}; "
+                    f"{int(wrong.sum())} of {int(exact.sum())} exact elements differ",
+                    f"{shown_number(value[index])} exactly",
+                    "every operation is exact on these inputs in any order; an index, a term or "
+                    "a constant is wrong, or a value is rounded that the contract does not name",
+                )
+        tally.elements += counted
+        tally.cases += bool(counted)
+    if tally.cases == 0 and not tally.findings:
+        return skipped("exact", "no element of this equation is exact on integers")
+    return tally.verdict()
+
+
+def dyadic(session: Session, inputs: Draw) -> Draw:
+    """Replace floating-point scalars by powers of two inside their domains."""
+    domains = {}
+    if session.reference.equation is not None:
+        domains = {s.name: s.domain.kind for s in session.reference.equation.inputs}
+    changes: dict[str, Any] = {}
+    for arg in session.contract.with_role("scalar"):
+        if arg.numpy.kind in "iub":
+            continue
+        value = 0.5 if domains.get(arg.name, "real") in ("unit", "positive") else 2.0
+        if arg.legal is not None and not arg.legal[0] <= value <= arg.legal[1]:
+            continue
+        changes[arg.name] = np.asarray(value, dtype=arg.numpy)
+    return with_native(inputs, session.contract, changes)

@@ -1,0 +1,195 @@
+"""Holds a run's outputs against the bounds of its case, and words what it finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.oracle.backends.base import AnyArray, RunResult
+from trueup.oracle.bounds import Evaluation, OutputJudgement, judge
+from trueup.oracle.contract import Arg
+from trueup.oracle.inputs import Draw
+from trueup.oracle.inputs.draw import widened
+from trueup.oracle.lanes.tally import Tally, element, first
+from trueup.oracle.memory import written_mask
+from trueup.oracle.session import Session
+from trueup.oracle.verdict import Worst
+
+# Spreads of the coherent test beyond which a common scale error is certain (bounds, section 5.9).
+COHERENT_LIMIT = 8.0
+
+
+def judge_outputs(
+    session: Session, draw: Draw, outputs: Sequence[AnyArray], reading: str | None = None
+) -> tuple[Evaluation, tuple[OutputJudgement, ...]]:
+    """Judge outputs; before a failure stands, the case is evaluated again with more samples."""
+    evaluator = session.evaluator(draw, reading)
+    wide = [widened(np.asarray(output)) for output in outputs]
+    evaluation = evaluator.evaluation()
+    judgements = judge(evaluation, wide)
+    if any(
+        failing(session, draw, j, arg).any() or incoherent(j)
+        for j, arg in _pairs(session, judgements)
+    ):
+        evaluation = evaluator.confirmed()
+        judgements = judge(evaluation, wide)
+    return evaluation, judgements
+
+
+def failing(
+    session: Session, draw: Draw, judgement: OutputJudgement, arg: Arg
+) -> NDArray[np.bool_]:
+    """Which written elements are beyond their bound, or not finite where they should be."""
+    mask = written_mask(arg, draw.case.axes)
+    return np.asarray((judgement.failed | judgement.nonfinite_mismatch) & mask)
+
+
+def incoherent(judgement: OutputJudgement) -> bool:
+    """Whether a common scale error shows that no single element does."""
+    return judgement.coherent is not None and abs(judgement.coherent) > COHERENT_LIMIT
+
+
+def judged(
+    session: Session, tally: Tally, draw: Draw, result: RunResult, kind: str = "bound"
+) -> bool:
+    """Judge one run, count its elements, report its worst failing element of each output."""
+    evaluation, judgements = judge_outputs(session, draw, session.outputs(result))
+    good = True
+    for note in evaluation.notes:
+        tally.notes[note] = None
+    for (judgement, arg), value in zip(_pairs(session, judgements), evaluation.values, strict=True):
+        mask = written_mask(arg, draw.case.axes)
+        tally.elements += int((mask & ~judgement.not_judged).sum())
+        _weigh(tally, draw, judgement, arg, mask)
+        failed = failing(session, draw, judgement, arg)
+        if failed.any():
+            good = False
+            _report(
+                session,
+                tally,
+                draw,
+                (result.buffers[arg.name], value),
+                judgement,
+                arg,
+                failed,
+                kind,
+            )
+        elif incoherent(judgement):
+            good = False
+            tally.find(
+                "coherent",
+                draw,
+                arg.name,
+                f"all elements together are off by a common factor: {judgement.coherent:.3g} "
+                "spreads, although each element is within its own bound",
+                f"at most {COHERENT_LIMIT:g} spreads",
+                "look for a constant or a scale that is slightly wrong",
+            )
+    return good
+
+
+def _pairs(
+    session: Session, judgements: Sequence[OutputJudgement]
+) -> list[tuple[OutputJudgement, Arg]]:
+    return list(zip(judgements, session.contract.outputs, strict=True))
+
+
+def _weigh(
+    tally: Tally, draw: Draw, judgement: OutputJudgement, arg: Arg, mask: NDArray[np.bool_]
+) -> None:
+    ratio = np.where(mask & ~judgement.not_judged, judgement.ratio, -1.0)
+    if not ratio.size or ratio.max() < 0:
+        return
+    index = first(ratio == ratio.max())
+    tally.weigh(
+        Worst(
+            float(ratio[index]),
+            element(arg.name, index),
+            float(judgement.error[index]),
+            float(judgement.allowed[index]),
+            draw.case.id,
+        )
+    )
+
+
+def _report(
+    session: Session,
+    tally: Tally,
+    draw: Draw,
+    pair: tuple[AnyArray, AnyArray],
+    judgement: OutputJudgement,
+    arg: Arg,
+    failed: NDArray[np.bool_],
+    kind: str,
+) -> None:
+    output, value = pair
+    strange = judgement.nonfinite_mismatch & failed
+    count = f"{int(failed.sum())} of {failed.size} elements fail"
+    if strange.any():
+        index = first(strange)
+        tally.find(
+            "nonfinite",
+            draw,
+            element(arg.name, index),
+            f"{shown_number(output[index])}; {count}",
+            f'{shown_number(value[index])} (nan = "{session.contract.nan}")',
+            "NaN and infinity must stand exactly where the reference has them; "
+            "beware of fmaxf, fminf and comparisons, which drop NaN",
+        )
+        return
+    ratio = np.where(failed, judgement.ratio, -1.0)
+    index = first(ratio == ratio.max())
+    error, allowed = float(judgement.error[index]), float(judgement.allowed[index])
+    worst = float(judgement.worst_case[index])
+    tally.find(
+        kind,
+        draw,
+        element(arg.name, index),
+        f"{shown_number(output[index])}, error {error:.3g}; {count}",
+        f"{shown_number(value[index])} within {allowed:.3g}",
+        explain((error, allowed, worst), float(value[index]), judgement.condition, index, arg),
+    )
+
+
+def explain(
+    sizes: tuple[float, float, float],
+    value: float,
+    condition: AnyArray | None,
+    index: tuple[int, ...],
+    arg: Arg,
+) -> str:
+    """Say how far beyond the bound an element is, and whether rounding could explain it.
+
+    `sizes` are the error, the allowed error and the worst case of float arithmetic.
+    """
+    error, allowed, worst = sizes
+    parts = ["the arithmetic is exact here, so the bits must be equal"]
+    if allowed > 0:
+        parts = [f"{error / allowed:.3g} times the allowed error"]
+    if math.isfinite(worst) and error > worst:
+        parts.append("proven: no order of floating-point operations explains it")
+    else:
+        if math.isfinite(worst) and worst > 0:
+            parts.append(f"{error / worst:.2g} of the worst case")
+        parts.append("beyond sampled rounding")
+    if condition is not None and np.isfinite(condition[index]):
+        parts.append(f"condition {float(condition[index]):.2g}")
+    ulps = _ulps(error, value, arg)
+    if ulps is not None:
+        parts.append(f"{ulps:.3g} ULP of {arg.dtype}")
+    return "; ".join(parts)
+
+
+def _ulps(error: float, value: float, arg: Arg) -> float | None:
+    digits = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(arg.dtype)
+    if digits is None or value == 0 or not math.isfinite(value):
+        return None
+    return error / math.ldexp(1.0, math.frexp(value)[1] - digits)
+
+
+def shown_number(value: object) -> str:
+    """Print a number with the digits that tell float32 values apart."""
+    return f"{float(np.float64(value)):.9g}"  # type: ignore[arg-type]

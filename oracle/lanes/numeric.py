@@ -1,0 +1,92 @@
+"""numeric: boundary shapes and input families, each element within its derived bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trueup.oracle.backends.base import AnyArray, RunOptions
+from trueup.oracle.inputs import Case, Draw, draw, numeric_cases
+from trueup.oracle.lanes.identify import matching_readings
+from trueup.oracle.lanes.judging import judged
+from trueup.oracle.lanes.power import Power, weigh
+from trueup.oracle.lanes.tally import Tally
+from trueup.oracle.session import Session
+from trueup.oracle.verdict import CaseScore, LaneVerdict
+
+
+def cases(session: Session) -> list[Case]:
+    """Every boundary size, and every input family at several of them."""
+    return numeric_cases(session.contract, session.reference)
+
+
+def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
+    """Run and judge the cases; name the reading a failing kernel follows."""
+    power, weak = Power(), 0
+    failed: list[tuple[Draw, list[AnyArray]]] = []
+    for case in picked:
+        tally.begin(case.id)
+        inputs = draw(session.contract, session.reference, case, seed)
+        result = session.run(inputs, RunOptions())
+        if not tally.ran(result, inputs):
+            continue
+        before, worst = tally.elements, tally.worst
+        tally.worst = None
+        good = judged(session, tally, inputs, result)
+        strong = case.right_kernel_only or weigh(
+            session, inputs, session.evaluator(inputs).evaluation(), power
+        )
+        _score(tally, case)
+        tally.worst = max(
+            (w for w in (worst, tally.worst) if w is not None),
+            key=lambda w: w.ratio,
+            default=None,
+        )
+        if not good:
+            failed.append((inputs, session.outputs(result)))
+        if strong or not good:
+            tally.cases += 1
+        else:  # it judged nothing that could have failed, so it does not count
+            weak += 1
+            tally.elements = before
+    if failed:
+        _name_reading(session, tally, failed)
+    return _close(session, tally, power, weak, len(picked))
+
+
+def _score(tally: Tally, case: Case) -> None:
+    if tally.worst is not None:
+        tally.scores.append(CaseScore(case.id, case.family, tally.worst.ratio))
+
+
+def _name_reading(session: Session, tally: Tally, failed: list[Any]) -> None:
+    """Add to the findings which other reading explains the failing cases."""
+    by_size = sorted(failed, key=lambda pair: -min(np.prod(o.shape) for o in pair[1]))
+    matches = matching_readings(session, by_size)
+    if not matches:
+        return
+    names = " or ".join(f"`{name}`" for name in matches)
+    text = f"the kernel matches {names}, the contract declares `{session.reference.reading}`"
+    tally.findings = [replace(f, fix=f"{f.fix}; {text}") for f in tally.findings]
+    tally.notes[text] = None
+
+
+def _close(session: Session, tally: Tally, power: Power, weak: int, wanted: int) -> LaneVerdict:
+    if weak:
+        tally.notes[
+            f"{weak} of {wanted} cases cannot tell a plainly wrong output and do not count"
+        ] = None
+    blind = power.never_rejected()
+    if blind and wanted > 1:
+        return tally.verdict(
+            "no case rejects " + ", ".join(blind) + "; add sizes, or an input family that tells "
+            "them apart, to the reference",
+            inconclusive=True,
+        )
+    if tally.cases == 0 and not tally.findings:
+        return tally.verdict(
+            "the allowed error is wider than the signal in every case", inconclusive=True
+        )
+    return tally.verdict()

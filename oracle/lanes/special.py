@@ -1,0 +1,82 @@
+"""special: NaN, infinities, signed zeros and subnormal numbers, by the contract's NaN rule.
+
+One special value at a time is put into one input. The reference says what must come of it: NaN and
+infinity exactly where it has them, and everything else within its bound. `nan = "guarded"` means
+that the reference itself holds the guard; `nan = "ignore"` promises nothing for inputs that are not
+finite, and then only zeros and subnormal numbers are tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.oracle.backends.base import RunOptions
+from trueup.oracle.contract import Arg, Contract
+from trueup.oracle.inputs import Case, Draw, draw, few_cases, with_native
+from trueup.oracle.lanes.judging import judged
+from trueup.oracle.lanes.tally import Tally, skipped
+from trueup.oracle.session import Session
+from trueup.oracle.verdict import LaneVerdict
+
+NOT_FINITE = {"nan": np.nan, "+inf": np.inf, "-inf": -np.inf}
+FINITE = {"zero": 0.0, "-zero": -0.0, "subnormal": None}
+
+
+def cases(session: Session) -> list[Case]:
+    """A few boundary sizes; the special values are put into ordinary inputs."""
+    return few_cases(session.contract, count=4)
+
+
+def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
+    """Try every special value in every floating-point input of every case."""
+    arrays = _arrays(session)
+    if not arrays:
+        return skipped("special", "no input is a floating-point array")
+    kinds = dict(FINITE) | (NOT_FINITE if session.contract.nan != "ignore" else {})
+    for case in picked:
+        tally.begin(case.id)
+        ordinary = draw(session.contract, session.reference, case, seed)
+        for arg in arrays:
+            if not ordinary.native[arg.name].size:
+                continue
+            for turn, kind in enumerate(kinds):
+                _try(session, tally, place(session.contract, ordinary, arg, kind, turn), arg, kind)
+        tally.cases += 1
+    return tally.verdict()
+
+
+def _try(session: Session, tally: Tally, inputs: Draw, arg: Arg, kind: str) -> None:
+    found = len(tally.findings)
+    result = session.run(inputs, RunOptions())
+    if tally.ran(result, inputs):
+        judged(session, tally, inputs, result)
+    if len(tally.findings) > found:
+        tally.notes[f"failing input: {kind} in {arg.name}"] = None
+
+
+def _arrays(session: Session) -> list[Arg]:
+    """The floating-point arrays whose domain has room for special values."""
+    domains = {}
+    if session.reference.equation is not None:
+        domains = {s.name: s.domain.kind for s in session.reference.equation.inputs}
+    free = ("real", "sentinel", "nonnegative", "positive")
+    return [
+        arg
+        for arg in session.contract.with_role("in", "inout")
+        if arg.numpy.kind not in "iub" and domains.get(arg.name, "real") in free
+    ]
+
+
+def place(contract: Contract, inputs: Draw, arg: Arg, kind: str, turn: int) -> Draw:
+    """Put one special value into one input; subnormal scales the whole array."""
+    array: NDArray[Any] = inputs.native[arg.name].copy()
+    if kind == "subnormal":
+        tiny = float(np.finfo(array.dtype).tiny) if array.dtype.itemsize > 2 else 2.0**-120
+        array = (array.astype(np.float64) * tiny * 0.125).astype(array.dtype)
+    else:
+        spot = (turn * 7 + inputs.seed) % array.size
+        array.reshape(-1)[spot] = {**NOT_FINITE, **FINITE}[kind]
+    return with_native(inputs, contract, {arg.name: array})
