@@ -125,7 +125,15 @@ def delta_momentum_rank1(
         W_{i+1} = W_i + m_{i+1}
     Shapes: m, W (d_out, d_in); u (d_out,); x (d_in,); alpha, eta scalars. g is never formed.
     Returns m_{i+1}, or (m_{i+1}, W_{i+1}) where W is given.
-    Readings: those of nl.delta_momentum, each written for rank 1.
+    Readings, those of nl.delta_momentum at g = u x^T:
+        derived                 alpha m - (eta |u|^2 m x + eta u) x^T
+        literal_right           alpha m - (|u|^2 m x + eta u) x^T
+        literal_left            alpha m - |u|^2 x (x^T m) - eta u x^T     needs d_out = d_in
+        left_gg                 alpha m - eta |x|^2 u (u^T m) - eta u x^T
+        scalar                  (alpha - eta |u|^2 |x|^2) m - eta u x^T
+        flat_outer              alpha m - (u^T m x + eta) u x^T
+        printed_objective_half  alpha m - (eta |u|^2 m x - eta u) x^T
+        printed_objective_full  alpha m - (2 eta |u|^2 m x - 2 eta u) x^T
     """
     if reading in READINGS:
         m_next = _read(m, u, x, alpha, eta, reading)

@@ -37,6 +37,12 @@ def _ill_conditioned(rng: np.random.Generator, sizes: Mapping[str, int], values:
     return values | {"G": _with_spectrum(rng, sizes, np.logspace(0.0, -4.0, _rank(sizes)))}
 
 
+def _near_eps_ill_conditioned(
+    rng: np.random.Generator, sizes: Mapping[str, int], values: Values
+) -> Values:
+    return _near_eps(rng, sizes, _ill_conditioned(rng, sizes, values))
+
+
 def _spread(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
     return values | {"G": _with_spectrum(rng, sizes, np.linspace(1.0, 0.3, _rank(sizes)))}
 
@@ -55,6 +61,11 @@ def _zero(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) ->
 
 FAMILIES = (
     Family("near_eps", "norm just below eps: shows how it is guarded, clamp or sum", _near_eps),
+    Family(
+        "near_eps_ill_conditioned",
+        "the same where many steps have not converged yet, so that their guard still shows",
+        _near_eps_ill_conditioned,
+    ),
     Family("orthogonal", "all singular values equal: they move together", _orthogonal),
     Family("spread", "singular values from 0.3 to 1: all of them well inside the band", _spread),
     Family("ill_conditioned", "down to 1e-4: small ones grow by a power of a", _ill_conditioned),

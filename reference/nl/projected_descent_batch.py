@@ -64,18 +64,18 @@ def batch_token_loop(W: F64, X: F64, U: F64, eta: float, *, reading: str = "deri
 def prox_by_woodbury(W: F64, X: F64, U: F64, eta: float, *, reading: str = "prox") -> F64:
     """Solve in the samples: W - eta (X W^T + U)^T (I_B + eta X X^T)^{-1} X."""
     rate = _prox_rate(eta, X.shape[0], reading)
-    residual = X @ W.T + U
-    solved = np.linalg.solve(np.eye(X.shape[0]) + rate * (X @ X.T), residual)
-    step: F64 = solved.T @ X
+    residual: F64 = X @ W.T + U
+    system: F64 = np.eye(X.shape[0]) + rate * (X @ X.T)
+    step: F64 = np.linalg.solve(system, residual).T @ X
     return W - rate * step
 
 
 def prox_by_solve(W: F64, X: F64, U: F64, eta: float, *, reading: str = "prox") -> F64:
     """Solve in the inputs: (W - eta U^T X) (I + eta X^T X)^{-1}."""
     rate = _prox_rate(eta, X.shape[0], reading)
-    descended = W - rate * (U.T @ X)
-    solved: F64 = np.linalg.solve(np.eye(X.shape[1]) + rate * (X.T @ X), descended.T).T
-    return solved
+    descended: F64 = W - rate * (U.T @ X)
+    system: F64 = np.eye(X.shape[1]) + rate * (X.T @ X)
+    return np.linalg.solve(system, descended.T).T
 
 
 def _forms() -> dict[str, tuple[partial[F64], ...]]:
