@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,10 @@ def prox_by_solve(W: F64, X: F64, U: F64, eta: float, *, reading: str = "prox") 
     rate = _prox_rate(eta, X.shape[0], reading)
     descended: F64 = W - rate * (U.T @ X)
     system: F64 = np.eye(X.shape[1]) + rate * (X.T @ X)
-    return np.linalg.solve(system, descended.T).T
+    # NumPy types the solution as any float, though float64 goes in.
+    columns: Any = np.linalg.solve(system, descended.T)
+    solved: F64 = columns.T
+    return solved
 
 
 def _forms() -> dict[str, tuple[partial[F64], ...]]:
