@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -25,12 +25,12 @@ class Diagnosis:
     """Everything `trueup doctor` looked at."""
 
     backends: tuple[Row, ...]
-    packages: tuple[Row, ...]
+    machine: tuple[Row, ...]
 
     @property
-    def can_verify(self) -> bool:
-        """Whether at least one backend runs kernels here."""
-        return any(row.ok for row in self.backends)
+    def able(self) -> list[str]:
+        """Name the backends that run a compiled kernel here (Python callables run anywhere)."""
+        return [row.name for row in self.backends if row.ok and row.name != "python"]
 
     def document(self) -> dict[str, Any]:
         """Lay it out as JSON data."""
@@ -38,35 +38,41 @@ class Diagnosis:
             "trueup": __version__,
             "python": platform.python_version(),
             "platform": platform.platform(),
-            "backends": [vars(row) for row in self.backends],
-            "packages": [vars(row) for row in self.packages],
+            "backends": [asdict(row) for row in self.backends],
+            "machine": [asdict(row) for row in self.machine],
         }
 
 
-# Distribution, what it is for, what to install; names are those of pyproject's extras.
+# What the commands need beside the backends' own needs, with the way to get it.
 _PACKAGES = (
-    ("numpy", "verify", "pip install trueup"),
-    ("ml-dtypes", "verify with bfloat16", "pip install trueup"),
-    ("polars", "gate", "pip install trueup"),
-    ("pandera", "gate", "pip install trueup"),
-    ("pytest", "pytest -m fidelity", "pip install pytest"),
-    ("torch", "torch kernels, and GPU buffers", "pip install 'trueup[torch]'"),
-    ("cuda-core", "the cuda backend", "pip install 'trueup[cuda]'"),
-    ("nvidia-cuda-nvrtc", "compiling for the cuda backend", "pip install 'trueup[cuda]'"),
-    ("great-expectations", "run acceptance", "pip install 'trueup[accept]'"),
+    ("ml-dtypes", "pip install trueup"),
+    ("pandera", "pip install trueup"),
+    ("pytest", "pip install pytest"),
 )
 
 
 def diagnose() -> Diagnosis:
     """Look at this machine; touches no GPU driver beyond what the backends do to find one."""
-    from trueup.oracle.backends.choose import available
+    from trueup.oracle.backends.choose import NAMES, available
 
-    backends = tuple(Row(*row) for row in available())
-    return Diagnosis(backends, tuple(_package(*entry) for entry in _PACKAGES))
+    rows = [Row(*row) for row in available()]
+    known = {row.name for row in rows}
+    rows += [_package(name, fix) for name, fix in _PACKAGES if name not in known]
+    return Diagnosis(tuple(_backend(name) for name in NAMES), tuple(rows))
 
 
-def _package(name: str, purpose: str, fix: str) -> Row:
+def _backend(name: str) -> Row:
+    from trueup.oracle.backends.choose import choose
+    from trueup.oracle.errors import BackendUnavailable
+
     try:
-        return Row(name, True, f"{version(name)}, for {purpose}")
+        return Row(name, True, str(choose(name, (name,)).device))
+    except BackendUnavailable as error:
+        return Row(name, False, error.what, error.fix or "")
+
+
+def _package(name: str, fix: str) -> Row:
+    try:
+        return Row(name, True, version(name))
     except PackageNotFoundError:
-        return Row(name, False, f"not installed, for {purpose}", fix)
+        return Row(name, False, "not installed", fix)

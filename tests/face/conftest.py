@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +129,57 @@ def passed() -> Verification:
         "nl.delta_momentum", Outcome.PASS, "derived", "host", "g++ 12", (lane,), "x.toml"
     )
     return Verification(Outcome.PASS, "host", (contract,))
+
+
+_CONTRACT = """
+[contract]
+id = "{id}"
+reference = "ref.py:scale"
+python = "kernels.py:{kernel}"
+axes = ["n"]
+
+[[arg]]
+name = "x"
+role = "in"
+dtype = "f32"
+shape = ["n"]
+
+[[arg]]
+name = "a"
+role = "scalar"
+dtype = "f32"
+
+[[arg]]
+name = "y"
+role = "out"
+dtype = "f32"
+shape = ["n"]
+
+[call]
+args = ["x", "a"]
+results = ["y"]
+"""
+
+_KERNELS = """
+def right(x, a):
+    return a * x
+
+def wrong(x, a):
+    y = a * x
+    y[-1:] += 1
+    return y
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path: Path) -> Path:
+    """A directory with a right and a wrong kernel, each with its contract."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "ref.py").write_text("def scale(x, a):\n    return a * x\n")
+    (folder / "kernels.py").write_text(_KERNELS)
+    for kernel in ("right", "wrong"):
+        text = _CONTRACT.format(id=f"my.{kernel}", kernel=kernel)
+        (folder / f"{kernel}.toml").write_text(text)
+    (folder / "other.toml").write_text("[tool]\nname = 'no contract'\n")
+    return folder

@@ -11,17 +11,22 @@ if TYPE_CHECKING:
     from trueup.oracle.contract import Contract
 
 
-def print_cases(contracts: Iterable[Contract], *, as_json: bool) -> list[str]:
-    """Print every contract's cases; returns the messages of those that have none to list."""
+def print_cases(
+    contracts: Iterable[Contract], backend: str, lanes: list[str] | None, *, as_json: bool
+) -> list[str]:
+    """Print contract, lane and case; returns the messages of contracts that cannot be opened."""
     from trueup.oracle.errors import OracleError
-    from trueup.oracle.inputs import numeric_cases
-    from trueup.oracle.references import resolve
+    from trueup.oracle.verify import applicable_lanes, open_session
 
-    listed: dict[str, list[str]] = {}
+    listed: dict[str, dict[str, list[str]]] = {}
     errors = []
     for contract in contracts:
         try:
-            listed[contract.id] = [case.id for case in numeric_cases(contract, resolve(contract))]
+            session = open_session(contract, backend)
+            wanted = applicable_lanes(contract, session.backend.name)
+            listed[contract.id] = {
+                lane: session.cases(lane) for lane in wanted if lanes is None or lane in lanes
+            }
         except OracleError as error:
             errors.append(str(error))
             complain(str(error))
@@ -30,6 +35,7 @@ def print_cases(contracts: Iterable[Contract], *, as_json: bool) -> list[str]:
 
         print(dumps(listed))
     else:
-        for id, cases in listed.items():
-            print("\n".join(f"{id} {case}" for case in cases))
+        for id, by_lane in listed.items():
+            for lane, cases in by_lane.items():
+                print("\n".join(f"{id} {lane} {case}" for case in cases))
     return errors

@@ -26,4 +26,4 @@ def doctor(
         from trueup.render.doctor import show_diagnosis
 
         show_diagnosis(diagnosis, console())
-    raise typer.Exit(PASSED if diagnosis.can_verify else CANNOT_JUDGE)
+    raise typer.Exit(PASSED if diagnosis.able else CANNOT_JUDGE)

@@ -64,10 +64,8 @@ def verify(
     if list_cases:
         from trueup.cli.cases import print_cases
 
-        errors += print_cases(loaded, as_json=format is Format.JSON)
-        raise typer.Exit(CANNOT_JUDGE if errors or not loaded else PASSED)
-    if not loaded and errors:
-        raise typer.Exit(CANNOT_JUDGE)
+        errors += print_cases(loaded, backend.value, lanes, as_json=format is Format.JSON)
+        raise typer.Exit(CANNOT_JUDGE if errors else PASSED)
     verification = _run(loaded, backend, lanes, case, seed, quiet or format is not Format.TEXT)
     for message in verification.errors:
         complain(message)
@@ -81,10 +79,11 @@ def exit_code(verification: Verification) -> int:
     """Map a verification to its exit code: one contract that cannot be judged outweighs all."""
     from trueup.oracle.verdict import Outcome
 
-    if verification.errors or not verification.contracts:
+    if verification.errors:
         return CANNOT_JUDGE
-    if verification.verdict is Outcome.SKIPPED:
-        complain("nothing was checked: every lane was skipped")
+    lanes = [lane for contract in verification.contracts for lane in contract.lanes]
+    if all(lane.verdict is Outcome.SKIPPED for lane in lanes):
+        complain("nothing was checked: every contract or lane was skipped")
         return CANNOT_JUDGE
     return PASSED if verification.verdict is Outcome.PASS else NOT_PASSED
 
@@ -129,8 +128,11 @@ def _run(
     silent: bool,
 ) -> Verification:
     from trueup.cli.progress import verify_progress
+    from trueup.oracle.verdict import Outcome, Verification
     from trueup.oracle.verify import verify as run
 
+    if not contracts:
+        return Verification(Outcome.INCONCLUSIVE, backend.value, ())
     with verify_progress(not silent) as progress:
         return run(
             contracts, backend=backend.value, lanes=lanes, case=case, seed=seed, progress=progress
@@ -138,9 +140,15 @@ def _run(
 
 
 def _with_errors(verification: Verification, errors: list[str]) -> Verification:
+    """Add the contracts that could not even be loaded; with one of them nothing is a pass."""
     from dataclasses import replace
 
-    return replace(verification, errors=(*errors, *verification.errors))
+    from trueup.oracle.verdict import Outcome
+
+    verdict = verification.verdict
+    if errors and verdict is Outcome.PASS:
+        verdict = Outcome.INCONCLUSIVE
+    return replace(verification, verdict=verdict, errors=(*errors, *verification.errors))
 
 
 def _record(verification: Verification, evidence: Path, report: Path | None) -> None:

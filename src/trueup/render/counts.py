@@ -41,12 +41,19 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def evidence_note(backends: Iterable[str]) -> str | None:
-    """Say what kind of evidence the backends give, where a reader could take it for more."""
-    names = set(backends)
-    if "host" in names:
-        return "host evidence is not GPU evidence"
-    return None
+def checked(
+    contracts: int, cases: int, elements: int, launches: int, backends: Iterable[str]
+) -> str:
+    """Say in one line how much was checked, where, and what no reader should take it for."""
+    names = sorted(set(backends))
+    parts = [
+        plural(contracts, "contract"),
+        plural(cases, "case"),
+        plural(elements, "element"),
+        f"{launches:,} {'launch' if launches == 1 else 'launches'}",
+    ]
+    line = ", ".join(parts) + (f" on {', '.join(names)}" if names else "")
+    return f"{line}; host evidence is not GPU evidence" if "host" in names else line
 
 
 def contract_sum(contracts: Iterable[ContractVerdict]) -> tuple[int, int, int]:

@@ -26,15 +26,15 @@ def show_diagnosis(diagnosis: Diagnosis, out: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in ("what", "here", "detail", "to get it"):
         table.add_column(name, overflow="fold")
-    for rows in (diagnosis.backends, diagnosis.packages):
+    for rows in (diagnosis.backends, diagnosis.machine):
         for row in rows:
             here = Text("yes", style="green") if row.ok else Text("no", style="yellow")
             fix = "" if row.ok else printable(row.fix)
             table.add_row(Text(printable(row.name)), here, Text(printable(row.detail)), Text(fix))
         table.add_section()
     print_block(out, table)
-    able = [row.name for row in diagnosis.backends if row.ok]
-    if able:
-        out.print(Text(f"kernels can be verified on: {', '.join(able)}"), soft_wrap=True)
+    if diagnosis.able:
+        line = f"kernels can be verified on: {', '.join(diagnosis.able)}"
     else:
-        out.print(Text("no backend runs here: kernels cannot be verified"), soft_wrap=True)
+        line = "no .cu, cubin or PTX kernel can be verified here"
+    out.print(Text(line), soft_wrap=True)

@@ -13,7 +13,7 @@ from trueup.render.clean import one_line
 from trueup.render.counts import ratio_text
 
 _WIDTH, _LABEL, _ROW, _TOP, _FOOT = 860, 190, 20, 8, 34
-_BAND = 34  # for what has no place on a logarithmic axis: exactly 0, and beyond every bound
+_BAND = 48  # for what has no place on a logarithmic axis: exactly 0, and beyond every bound
 _LOW = 1e-4  # smaller ratios are drawn here: how far below the bound is then no longer news
 
 

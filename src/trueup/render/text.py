@@ -16,10 +16,9 @@ from trueup.oracle.verdict import (
 from trueup.render.clean import one_line
 from trueup.render.console import print_block
 from trueup.render.counts import (
+    checked,
     contract_sum,
-    evidence_note,
     nearest,
-    plural,
     ratio_text,
     totals,
 )
@@ -59,20 +58,13 @@ def show_verification(verification: Verification, out: Console, *, quiet: bool =
 
 def summary_line(verification: Verification) -> str:
     """Write verdict, counts and what kind of evidence they are, in one line."""
-    cases, elements, launches = contract_sum(verification.contracts)
-    backends = sorted({contract.backend for contract in verification.contracts})
-    parts = [
-        plural(len(verification.contracts), "contract"),
-        plural(cases, "case"),
-        plural(elements, "element"),
-        f"{launches:,} {'launch' if launches == 1 else 'launches'}",
-    ]
-    if verification.errors:
-        parts.append(f"{len(verification.errors)} could not be judged")
-    where = f" on {', '.join(backends)}" if backends else ""
-    note = evidence_note(backends)
-    line = f"{verification.verdict}: {', '.join(parts)}{where}"
-    return f"{line}; {note}" if note else line
+    contracts = verification.contracts
+    line = checked(
+        len(contracts), *contract_sum(contracts), (contract.backend for contract in contracts)
+    )
+    failed = len(verification.errors)
+    unjudged = f"; {failed} could not be judged" if failed else ""
+    return f"{verification.verdict}: {line}{unjudged}"
 
 
 def lane_findings(contract: ContractVerdict) -> Iterator[tuple[Finding, Origin | None]]:

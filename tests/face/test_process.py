@@ -1,0 +1,126 @@
+"""The command as a process: start-up, streams, exit codes of the interpreter itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def _python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def _trueup(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trueup", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_start_up_is_quick(word: str, tmp_path: Path) -> None:
+    """The best of five: a busy machine slows a process down and never speeds it up."""
+    best = min(_timed(word, tmp_path) for _ in range(5))
+    assert best < 0.3
+
+
+def _timed(word: str, cwd: Path) -> float:
+    begin = time.perf_counter()
+    assert _trueup(word, cwd=cwd).returncode == 0
+    return time.perf_counter() - begin
+
+
+HEAVY = ("numpy", "polars", "pandera", "jsonschema", "jinja2", "rich", "torch", "pytest")
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        pytest.param("import trueup.main, trueup.cli.app", HEAVY, id="the-command-line"),
+        pytest.param(
+            "import trueup.plugin", ("numpy", "rich", "polars", "jinja2"), id="the-plugin"
+        ),
+        pytest.param(
+            "import trueup.oracle.verify, trueup.fidelity, trueup.render.html",
+            ("polars", "pandera", "great_expectations", "torch"),
+            id="what-verify-needs",
+        ),
+    ],
+)
+def test_importing(code: str, absent: tuple[str, ...]) -> None:
+    result = _python(f"{code}\nimport sys\nprint(*[m for m in {absent!r} if m in sys.modules])")
+    assert result.stderr == ""
+    assert result.stdout.split() == []
+
+
+def test_a_verify_imports_neither_polars_nor_pandera(kernels: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from trueup.cli.app import app\n"
+        f"app(['verify', {str(kernels / 'right.toml')!r}, '--lane', 'numeric', '--quiet', "
+        f"'--report', {str(tmp_path)!r}, '--evidence', {str(tmp_path / 'e.json')!r}], "
+        "standalone_mode=False)\n"
+        "print([m for m in ('polars', 'pandera', 'torch') if m in sys.modules])\n"
+    )
+    result = _python(code)
+    assert result.stdout.splitlines()[-1] == "[]", result.stdout + result.stderr
+
+
+def test_no_escape_codes_where_nothing_is_a_terminal(kernels: Path, tmp_path: Path) -> None:
+    result = _trueup("verify", str(kernels / "wrong.toml"), "--lane", "numeric", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "\x1b" not in result.stdout + result.stderr
+    assert result.stderr == ""
+
+
+def test_a_locale_without_symbols_is_no_crash(kernels: Path, tmp_path: Path) -> None:
+    result = _trueup(
+        "verify",
+        str(kernels / "wrong.toml"),
+        "--lane",
+        "numeric",
+        cwd=tmp_path,
+        PYTHONIOENCODING="ascii",
+    )
+    assert result.returncode == 1
+    assert result.stdout.isascii()
+
+
+def test_a_reader_that_leaves_is_met_quietly(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m trueup equations; echo code $? >&2"
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run(
+        ["sh", "-c", command], stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    os.close(write)
+    assert result.stderr == "code 141\n"
+
+
+def test_a_fault_in_our_own_start_is_3(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['trueup.cli.app'] = None\n"  # makes the import fail
+        "sys.argv = ['trueup', '--version']\n"
+        "from trueup.main import main\n"
+        "main()\n"
+    )
+    result = _python(code)
+    assert result.returncode == 3
+    assert "Traceback" in result.stderr
+    assert "fault of trueup itself" in result.stderr
