@@ -24,7 +24,8 @@ HALF, FULL = "printed_objective_half", "printed_objective_full"
 
 def exact(rows: Any) -> np.ndarray:
     """Read decimal strings and integers as exact rationals."""
-    return np.vectorize(lambda entry: Fraction(str(entry)), otypes=[object])(np.array(rows))
+    read = np.vectorize(lambda entry: Fraction(str(entry)), otypes=[object])
+    return np.asarray(read(np.array(rows)))
 
 
 def matrix(shape: tuple[int, int], seed: int) -> np.ndarray:

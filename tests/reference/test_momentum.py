@@ -25,7 +25,8 @@ rates = st.floats(1e-3, 0.9)
 
 def exact(rows: Any) -> np.ndarray:
     """Read decimal strings and integers as exact rationals."""
-    return np.vectorize(lambda entry: Fraction(str(entry)), otypes=[object])(np.array(rows))
+    read = np.vectorize(lambda entry: Fraction(str(entry)), otypes=[object])
+    return np.asarray(read(np.array(rows)))
 
 
 def run(gradients: Any, alphas: Any, etas: Any, reading: str = "i") -> list[float]:
@@ -81,7 +82,7 @@ def test_q17_3_and_q18_2_one_gradient_step_on_the_objective(
     """Third source: torch differentiates <m, g> + (1 - alpha) / (2 eta) |m|^2."""
     leaf = torch.tensor(m, dtype=torch.float64, requires_grad=True)
     loss = (leaf * torch.tensor(g)).sum() + (1.0 - alpha) / (2.0 * eta) * (leaf * leaf).sum()
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     assert leaf.grad is not None
     got, _ = momentum(m, np.zeros(SHAPE), g, alpha, eta)
     np.testing.assert_allclose(got, m - eta * leaf.grad.numpy(), rtol=1e-12, atol=1e-11)
