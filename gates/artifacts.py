@@ -1,0 +1,98 @@
+"""Finds the artifacts of a run directory by the profile's patterns, and never leaves it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trueup.gates.errors import Unreadable
+from trueup.gates.findings import Where
+from trueup.gates.telemetry.rules import Profile
+
+if TYPE_CHECKING:
+    from trueup.gates.collector import Collector
+
+MAX_DEPTH = 16
+MAX_FILES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One artifact: where it is, how it is called in reports, what it is."""
+
+    path: Path
+    name: str
+    kind: str
+    size: int
+
+
+def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector) -> list[Found]:
+    """All artifacts under a directory, or the one file. Raises `Unreadable` if there is none."""
+    if not path.exists() and not path.is_symlink():
+        raise Unreadable(
+            "does not exist", where=name, expected="a run directory or a telemetry file",
+            fix="check the path",
+        )  # fmt: skip
+    if not path.is_dir():
+        size = path.stat().st_size if path.exists() else 0
+        return [Found(path, name, "telemetry", size)]
+    root = Path(os.path.realpath(path))
+    found: list[Found] = []
+    for relative in _files(root, name, collector):
+        kind = _kind(relative, profile)
+        if kind is None:
+            continue
+        target = Path(os.path.realpath(root / relative))
+        if not target.is_relative_to(root):
+            collector.of_kind("link_out", _join(name, relative), Where(), f"a link to {target}")
+        elif target.is_file() and all(target != other.path for other in found):
+            found.append(Found(target, _join(name, relative), kind, target.stat().st_size))
+    if not found:
+        patterns = [p for artifact in profile.artifacts for p in artifact.patterns]
+        raise Unreadable(
+            "holds no artifact of this profile", where=name,
+            got="only links that lead out of it" if collector.findings() else "no matching file",
+            expected=f"a file that matches one of {', '.join(patterns)}",
+            fix="name the file itself, or add its pattern to the profile",
+        )  # fmt: skip
+    return found
+
+
+def _join(name: str, relative: str) -> str:
+    return os.path.join(name, relative)
+
+
+def _kind(relative: str, profile: Profile) -> str | None:
+    """A pattern with a slash is held against the whole path, one without against the file name."""
+    name = relative.rsplit("/", 1)[-1]
+    for artifact in profile.artifacts:
+        for pattern in artifact.patterns:
+            if fnmatchcase(relative if "/" in pattern else name, pattern):
+                return artifact.kind
+    return None
+
+
+def _files(root: Path, name: str, collector: Collector) -> Iterator[str]:
+    """Relative paths in sorted order; directories behind a link are not entered."""
+    count = 0
+    for folder, folders, names in os.walk(root, followlinks=False):
+        relative = os.path.relpath(folder, root)
+        depth = 0 if relative == "." else relative.count(os.sep) + 1
+        linked = [one for one in folders if os.path.islink(os.path.join(folder, one))]
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in linked)
+        if depth >= MAX_DEPTH and folders:
+            got = f"{len(folders)} folders below"
+            collector.of_kind("not_searched", _join(name, relative), Where(), got)
+            folders.clear()
+        for one in sorted([*names, *linked]):
+            count += 1
+            if count > MAX_FILES:
+                raise Unreadable(
+                    "holds too many files", where=str(root), got=f"more than {MAX_FILES}",
+                    fix="name the telemetry file itself",
+                )  # fmt: skip
+            yield one if relative == "." else f"{relative}/{one}".replace(os.sep, "/")

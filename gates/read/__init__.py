@@ -1,0 +1,1 @@
+"""Strict, bounded readers: bytes in, typed tables and named faults out."""

@@ -1,0 +1,142 @@
+"""Turns rows into typed batches: by the fastest tier that can prove itself, then the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from trueup.gates.read.limits import Fault, Limits
+from trueup.gates.read.lines import Row, RowReader, step_of
+from trueup.gates.read.pieces import RawRow
+from trueup.gates.read.proof import tier_a, tier_b
+from trueup.gates.read.scanner import Flaw, scan
+from trueup.gates.read.table import CellFlaw, Table
+
+# Flaws of a row that is nevertheless seen to be one complete object.
+_WHOLE = frozenset(
+    {"duplicate_key", "non_finite_literal", "overflow", "underflow", "number_too_long",
+     "python_literal", "surrogate", "stray_cr", "glued"}
+)  # fmt: skip
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Typed rows, and for each its number and line in the file (both from 1)."""
+
+    frame: pl.DataFrame
+    rows: Ints
+    lines: Ints
+
+
+class Engine:
+    """Holds what is learned while a file is read: its columns, and how often what was found."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        nullable: Iterable[str],
+        step_key: str,
+        report: Callable[[Fault], None],
+    ) -> None:
+        """`report` takes each fault as it is found."""
+        self.limits, self.step_key = limits, step_key
+        self.table = Table(limits, nullable)
+        self.recognised = 0
+        self.first_fault: Fault | None = None
+        self.last_fault: Fault | None = None
+        self._rows = RowReader(limits)
+        self._report = report
+        self._placed: dict[tuple[str, str], int] = {}
+
+    def fault(self, fault: Fault) -> None:
+        """Pass a fault on."""
+        if self.first_fault is None:
+            self.first_fault = fault
+        self.last_fault = fault
+        self._report(fault)
+
+    def fastest(self, text: bytes, numbers: Ints, lines: Ints) -> Batch | None:
+        """Tier A alone: everything proven at once, or nothing said."""
+        frame = tier_a(text, self.table.schema())
+        if frame is None:
+            return None
+        self.recognised += frame.height
+        return Batch(frame, numbers, lines)
+
+    def group(
+        self, text: bytes, raws: Callable[[], list[RawRow]], first_row: int, cut_at_end: bool
+    ) -> Batch:
+        """A small group of rows, by the first tier that proves itself."""
+        frame = tier_a(text, self.table.schema())
+        if frame is not None:
+            rows = raws()
+            self.recognised += frame.height
+            return Batch(frame, _count(first_row, len(rows)), _array(raw.line for raw in rows))
+        untyped = tier_b(text)
+        found = raws()
+        if untyped is None or len(untyped) != len(found):
+            return self._slow(found, first_row, cut_at_end)
+        self.recognised += len(untyped)
+        return self._typed(untyped, found, first_row)
+
+    def _slow(self, raws: list[RawRow], first_row: int, cut_at_end: bool) -> Batch:
+        rows: list[Row | None] = []
+        for index, raw in enumerate(raws):
+            row, flaws = self._rows.read(raw.text)
+            rows.append(row)
+            if row is not None or all(flaw.kind in _WHOLE for flaw in flaws):
+                self.recognised += 1
+            last = cut_at_end and index == len(raws) - 1
+            for flaw in flaws:
+                self._row_flaw(flaw, row, raw, first_row + index, last)
+        return self._typed(rows, raws, first_row)
+
+    def _row_flaw(self, flaw: Flaw, row: Row | None, raw: RawRow, number: int, last: bool) -> None:
+        kind = flaw.kind
+        if kind == "cut":
+            kind = "truncated" if last else "split"
+        byte = None if flaw.at is None else raw.byte + flaw.at
+        line = raw.line + (raw.text.count(b"\n", 0, flaw.at) if flaw.at else 0)
+        step = step_of(row, raw.text, self.step_key)
+        self.fault(Fault(kind, flaw.got, line, byte, number, step, flaw.key))
+
+    def flawed_rest(self, raw: RawRow, number: int) -> int | None:
+        """Name what stops a row from ending; the place of a flaw after which rows may follow."""
+        flaws = scan(raw.text[: self.limits.max_row], self.limits).flaws
+        for flaw in flaws:
+            self._row_flaw(flaw, None, raw, number, True)
+        broken = [flaw.at for flaw in flaws if flaw.at is not None and flaw.kind != "cut"]
+        return broken[-1] if broken else None
+
+    def _typed(self, rows: Sequence[Row | None], raws: list[RawRow], first_row: int) -> Batch:
+        numbers = range(first_row, first_row + len(rows))
+        frame, kept, flaws = self.table.frame(rows, numbers)
+        for flaw in flaws:
+            self._cell_flaw(flaw, rows[flaw.index], raws[flaw.index], numbers[flaw.index])
+        return Batch(frame, _array(numbers[i] for i in kept), _array(raws[i].line for i in kept))
+
+    def _cell_flaw(self, flaw: CellFlaw, row: Row | None, raw: RawRow, number: int) -> None:
+        placed = self._placed.get((flaw.kind, flaw.key), 0)
+        byte, line = None, raw.line
+        if placed < self.limits.located:
+            self._placed[flaw.kind, flaw.key] = placed + 1
+            span = scan(raw.text, self.limits).values.get(flaw.key)
+            if span is not None:
+                byte = raw.byte + span[0]
+                line += raw.text.count(b"\n", 0, span[0])
+        step = step_of(row, raw.text, self.step_key)
+        self.fault(Fault(flaw.kind, flaw.got, line, byte, number, step, flaw.key))
+
+
+def _array(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _count(first: int, length: int) -> Ints:
+    return np.arange(first, first + length, dtype=np.int64)

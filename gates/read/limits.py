@@ -1,0 +1,32 @@
+"""The limits a reader keeps, so that no file can exhaust memory or time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in bytes, unless said otherwise."""
+
+    piece: int = 16 << 20  # read and judged at once; smaller and larger ones measured slower
+    first_piece: int = 1 << 20  # learned from untyped, which is slower: so kept short
+    max_row: int = 16 << 20
+    max_depth: int = 64  # levels of nesting
+    max_digits: int = 400  # of one number: past any double and any int64
+    max_keys: int = 20_000  # distinct keys of one file
+    late_after: int = 1_000  # rows; a key first seen later is reported
+    located: int = 200  # faults of one kind and key that get an exact byte; the rest is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of the text itself. `kind` is a name in `kinds.toml`."""
+
+    kind: str
+    got: str
+    line: int | None = None
+    byte: int | None = None
+    row: int | None = None
+    step: int | None = None
+    key: str | None = None

@@ -1,0 +1,51 @@
+"""What can go wrong in a number that is written correctly."""
+
+from __future__ import annotations
+
+import math
+import re
+
+EXACT = 2**53  # past it, a double no longer holds every integer
+INT64 = 2**63
+
+_MANTISSA = re.compile(r"^-?([0-9.]*)")
+# The shortest ways to write a non-zero number below the smallest double: an exponent of three
+# digits, or hundreds of leading zeros.
+_MAY_UNDERFLOW = re.compile(rb"[eE]-[0-9]{3,}")
+_ZEROS = b"0" * 200
+
+
+def flaw_of_float(text: str, value: float) -> str | None:
+    """The kind of fault of a float literal, given the double it became."""
+    if math.isinf(value):
+        return "overflow"
+    if value == 0.0:
+        mantissa = _MANTISSA.match(text)
+        if mantissa and mantissa.group(1).strip("0."):
+            return "underflow"
+    return None
+
+
+def may_underflow(text: bytes) -> bool:
+    """Whether some literal in the text could have become 0.0 although it is not zero."""
+    return _MAY_UNDERFLOW.search(text) is not None or _ZEROS in text
+
+
+def is_too_long(text: str, max_digits: int) -> bool:
+    """Whether a number has more digits than any real value needs."""
+    return len(text) > max_digits
+
+
+def fits_int64(value: int) -> bool:
+    """Whether a table's integer column can hold it exactly."""
+    return -INT64 <= value < INT64
+
+
+def exact_as_float(value: int) -> bool:
+    """Whether an integer survives as a double."""
+    if -EXACT <= value <= EXACT:
+        return True
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False

@@ -1,0 +1,130 @@
+"""The reader of telemetry: a JSON list of rows or JSON lines in, typed batches and faults out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from trueup.gates.errors import Unreadable
+from trueup.gates.read.engine import Batch, Engine
+from trueup.gates.read.limits import Fault, Limits
+from trueup.gates.read.listed import ListReader
+from trueup.gates.read.opening import Opened, open_file
+from trueup.gates.read.pieces import Piece, RawRow, line_pieces
+
+Progress = Callable[[int, int], None]
+
+
+class Reader:
+    """One pass over one file. Faults go to `report` as they are found; memory stays bounded."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        report: Callable[[Fault], None],
+        name: str | None = None,
+        nullable: Iterable[str] = (),
+        step_key: str = "step",
+        limits: Limits | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Open the file. Raises `Unreadable` if no row can be in it."""
+        self.name = name or str(path)
+        self.limits = limits or Limits()
+        self.engine = Engine(self.limits, nullable, step_key, report)
+        self.rows = 0
+        self._progress = progress or (lambda done, total: None)
+        self._fd, self.opened = open_file(path, self.name)
+        self._complete_list = False
+
+    def batches(self) -> Iterator[Batch]:
+        """Batches of accepted rows, in order. Raises `Unreadable` if there was no row at all."""
+        opened = self.opened
+        try:
+            self._edges(opened)
+            pieces = self._listed(opened) if opened.form == "list" else self._lines(opened)
+            for batch in pieces:
+                self.rows += batch.frame.height
+                yield batch
+        finally:
+            os.close(self._fd)
+        self._progress(opened.size, opened.size)
+        if not self.engine.recognised and not self._complete_list:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        fault = self.engine.first_fault
+        place = f":{fault.line or 1}:{fault.byte or 0}" if fault else ""
+        raise Unreadable(
+            "no row could be read", where=f"{self.name}{place}",
+            got=f"{fault.got} ({fault.kind.replace('_', ' ')})" if fault else "nothing",
+            expected="a JSON list of rows, or JSON lines",
+            fix="check that this is the telemetry of a run, and that it was written to its end",
+        )  # fmt: skip
+
+    def _edges(self, opened: Opened) -> None:
+        if opened.has_bom:
+            self.engine.fault(Fault("bom", "EF BB BF", line=1, byte=0))
+
+    def _nul_tail(self, opened: Opened) -> None:
+        if opened.nul_tail:
+            at = opened.size - opened.nul_tail
+            self.engine.fault(Fault("nul", f"{opened.nul_tail} NUL bytes at the end", byte=at))
+
+    def _lines(self, opened: Opened) -> Iterator[Batch]:
+        end = opened.size - opened.nul_tail
+        sizes = (self.limits.first_piece, self.limits.piece, self.limits.max_row)
+        line, small, ended = 1, self.limits.first_piece, True
+        for piece in line_pieces(self._fd, opened.start, end, *sizes):
+            self._progress(piece.byte, opened.size)
+            ended = piece.ended
+            if piece.skipped:
+                got = f"{piece.skipped} bytes"
+                self.engine.fault(Fault("row_too_long", got, line, piece.byte, line))
+                line += 1
+                continue
+            text = piece.text()
+            numbers = np.arange(line, line + text.count(b"\n"), dtype=np.int64)
+            batch = self.engine.fastest(text, numbers, numbers)
+            if batch is not None:
+                yield batch
+            else:
+                yield from self._closely(piece, line, small)
+            line += len(numbers)
+        if not ended:
+            self._last_row(end, line - 1)
+        self._nul_tail(opened)
+
+    def _closely(self, piece: Piece, line: int, size: int) -> Iterator[Batch]:
+        """The same piece in small groups, so that one bad row slows few others."""
+        low, raw = 0, piece.raw
+        while low < len(raw):
+            at = raw.rfind(b"\n", low, low + size)
+            if at < 0:
+                at = raw.find(b"\n", low + size)
+            high = len(raw) if at < 0 else at + 1
+            part = Piece(raw[low:high], piece.byte + low, raw[high - 1 : high] == b"\n")
+            text = part.text()
+            yield self.engine.group(text, _rows_of(part, line), line, not part.ended)
+            line += text.count(b"\n")
+            low = high
+
+    def _last_row(self, end: int, line: int) -> None:
+        """The last line has no newline: a fault only if nothing worse was said about it."""
+        fault = self.engine.last_fault
+        if fault is None or fault.line != line:
+            self.engine.fault(Fault("no_newline", "the file ends in a row", line, end, line))
+
+    def _listed(self, opened: Opened) -> Iterator[Batch]:
+        reader = ListReader(self._fd, opened, self.engine, self._progress)
+        yield from reader.batches()
+        self._complete_list = reader.closed
+        self._nul_tail(opened)
+
+
+def _rows_of(piece: Piece, line: int) -> Callable[[], list[RawRow]]:
+    return lambda: piece.rows(line)

@@ -1,0 +1,204 @@
+"""The columns of a file as they are learned: names, types, first sight; and typed frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from trueup.gates.findings import show
+from trueup.gates.read.limits import Limits
+from trueup.gates.read.lines import Row
+from trueup.gates.read.numbers import exact_as_float, fits_int64
+
+DTYPES: dict[str, type[pl.DataType]] = {
+    "int": pl.Int64,
+    "float": pl.Float64,
+    "str": pl.String,
+    "bool": pl.Boolean,
+}
+_GROUP = {int: "number", float: "number", str: "str", bool: "bool"}
+_WORD = {int: "a number", float: "a number", str: "a string", bool: "a boolean"}
+_MISSING = object()
+
+
+@dataclass(slots=True)
+class Column:
+    """What is known of one key. `kind` is None while only nulls were seen."""
+
+    name: str
+    first_row: int
+    kind: str | None = None
+    widened_row: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CellFlaw:
+    """A value that is correct JSON and yet not fit for its column."""
+
+    index: int
+    kind: str
+    key: str
+    got: str
+    withheld: bool
+
+
+class Table:
+    """Grows as rows come; never forgets or changes a type, except int to float."""
+
+    def __init__(self, limits: Limits, nullable: Iterable[str] = ()) -> None:
+        """`nullable` are anchored patterns of the keys that may be null."""
+        self.limits = limits
+        self.columns: dict[str, Column] = {}
+        self._nullable = [re.compile(pattern) for pattern in nullable]
+        self._late = 0
+
+    @property
+    def late(self) -> int:
+        """How many keys were first seen late."""
+        return self._late
+
+    def schema(self) -> dict[str, type[pl.DataType]]:
+        """The columns whose type is known."""
+        return {c.name: DTYPES[c.kind] for c in self.columns.values() if c.kind is not None}
+
+    def frame(
+        self, rows: Sequence[Row | None], row_numbers: Sequence[int]
+    ) -> tuple[pl.DataFrame, list[int], list[CellFlaw]]:
+        """Type the rows. Returns the frame, which rows it holds, and the flaws found."""
+        flaws: list[CellFlaw] = []
+        kept = self._admit(rows, row_numbers, flaws)
+        present = [row for row in rows if row is not None]
+        for name in {key: None for row in present for key in row}:
+            if name in self.columns:
+                self._type(self.columns[name], rows, row_numbers, flaws)
+        bad = {flaw.index for flaw in flaws if flaw.withheld}
+        kept = [index for index in kept if index not in bad]
+        good: list[Row] = [row for i in kept if (row := rows[i]) is not None]
+        series = [self._series(column, good) for column in self.columns.values() if column.kind]
+        frame = pl.DataFrame(series) if series else pl.DataFrame({"": [None] * len(kept)}).drop("")
+        return frame, kept, flaws
+
+    def _admit(
+        self, rows: Sequence[Row | None], numbers: Sequence[int], flaws: list[CellFlaw]
+    ) -> list[int]:
+        """Register new keys; withhold a row whose keys would pass the limit."""
+        kept = []
+        known: set[tuple[str, ...]] = set()
+        for index, row in enumerate(rows):
+            if row is None:
+                continue
+            shape = tuple(row)
+            if shape not in known:
+                new = [key for key in shape if key not in self.columns]
+                pattern = next((key for key in new if _is_pattern(key)), None)
+                if pattern is not None:
+                    flaws.append(CellFlaw(index, "unusable_key", pattern, show(pattern), True))
+                    continue
+                if len(self.columns) + len(new) > self.limits.max_keys:
+                    got = f"{len(self.columns) + len(new)} keys"
+                    flaws.append(CellFlaw(index, "too_many_keys", new[0], got, True))
+                    continue
+                self._register(new, index, numbers[index], flaws)
+                known.add(shape)
+            kept.append(index)
+        return kept
+
+    def _register(self, new: list[str], index: int, row: int, flaws: list[CellFlaw]) -> None:
+        for key in new:
+            self.columns[key] = Column(key, row)
+            if row > self.limits.late_after:
+                self._late += 1
+                flaws.append(CellFlaw(index, "late_key", key, f"first seen in row {row}", False))
+
+    def _type(
+        self,
+        column: Column,
+        rows: Sequence[Row | None],
+        numbers: Sequence[int],
+        flaws: list[CellFlaw],
+    ) -> None:
+        """Settle the type of a column, and flag the cells that do not have it."""
+        name = column.name
+        cells = [_MISSING if row is None else row.get(name, _MISSING) for row in rows]
+        types = set(map(type, cells)) - {object}
+        if type(None) in types:
+            self._nulls(name, cells, flaws)
+        types.discard(type(None))
+        if not types:
+            return
+        group = _GROUP.get(_of_kind(column.kind)) if column.kind else _majority(cells, types)
+        if group is None or any(_GROUP.get(t) != group for t in types):
+            _mistyped(name, cells, group, flaws)
+        if group == "number":
+            self._number(column, cells, numbers, flaws)
+        elif group is not None:
+            column.kind = group
+
+    def _nulls(self, name: str, cells: list[Any], flaws: list[CellFlaw]) -> None:
+        if any(pattern.search(name) for pattern in self._nullable):
+            return
+        flaws.extend(
+            CellFlaw(index, "null", name, "null", False)
+            for index, cell in enumerate(cells)
+            if cell is None
+        )
+
+    def _number(
+        self, column: Column, cells: list[Any], numbers: Sequence[int], flaws: list[CellFlaw]
+    ) -> None:
+        floats = column.kind == "float"
+        first = next((i for i, cell in enumerate(cells) if type(cell) is float), None)
+        if first is not None and column.kind == "int":
+            column.widened_row = numbers[first]
+        column.kind = "float" if floats or first is not None else "int"
+        for index, cell in enumerate(cells):
+            if type(cell) is not int:
+                continue
+            if column.kind == "int" and not fits_int64(cell):
+                flaws.append(CellFlaw(index, "int64", column.name, show(cell), True))
+            elif column.kind == "float" and not exact_as_float(cell):
+                flaws.append(CellFlaw(index, "lost_digits", column.name, show(cell), True))
+
+    def _series(self, column: Column, rows: list[Row]) -> pl.Series:
+        cells = [row.get(column.name) for row in rows]
+        if column.kind == "float":
+            cells = [None if cell is None else float(cell) for cell in cells]
+        return pl.Series(column.name, cells, dtype=DTYPES[column.kind or "float"], strict=True)
+
+
+def _is_pattern(key: str) -> bool:
+    """Whether a table engine would take this name for a pattern over other columns."""
+    return key == "*" or (key.startswith("^") and key.endswith("$"))
+
+
+def _of_kind(kind: str | None) -> type:
+    return {"int": int, "float": float, "str": str, "bool": bool}[kind or "float"]
+
+
+def _majority(cells: list[Any], types: set[type]) -> str | None:
+    """The type most cells of a new column have; numbers win a tie."""
+    counts = {"number": 0, "str": 0, "bool": 0}
+    for cell in cells:
+        group = _GROUP.get(type(cell))
+        if group is not None:
+            counts[group] += 1
+    best = max(counts, key=lambda group: counts[group])
+    return best if counts[best] else None
+
+
+def _mistyped(name: str, cells: list[Any], group: str | None, flaws: list[CellFlaw]) -> None:
+    want = {"number": "numbers", "str": "strings", "bool": "booleans"}.get(group or "", "")
+    for index, cell in enumerate(cells):
+        kind = type(cell)
+        if kind in (object, type(None)) or _GROUP.get(kind) == group is not None:
+            continue
+        if kind in (dict, list):
+            word = "an object" if kind is dict else "a list"
+            flaws.append(CellFlaw(index, "nested", name, word, True))
+        else:
+            got = f"{_WORD[kind]} {show(cell)} in a column of {want}"
+            flaws.append(CellFlaw(index, "mistyped", name, got, True))

@@ -1,0 +1,1 @@
+"""Rules on telemetry: data in a profile, compiled to table checks, judged batch by batch."""

@@ -1,0 +1,99 @@
+"""What a check is made of: its registration, what it is given, and what it gives back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+from trueup.gates.telemetry.rules import Rule
+
+NUMERIC = (pl.Int64, pl.Float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One condition on every row. `ok` is true, false, or null for undetermined."""
+
+    key: str
+    ok: pl.Expr
+    shown: tuple[str, ...]  # the columns whose values a message shows
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a check over the whole run found at one key, after the last row."""
+
+    key: str
+    ok: bool
+    got: str
+
+
+@dataclass(slots=True)
+class View:
+    """The rows a rule reads in one batch, and what it remembers of earlier ones."""
+
+    frame: pl.DataFrame
+    rule: Rule
+    names: list[str]
+    config: dict[str, Any]
+    state: dict[str, Any] = field(default_factory=dict)
+
+    def has(self, name: str) -> bool:
+        """Whether the table has this column (so far)."""
+        return name in self.frame.columns
+
+    def is_number(self, name: str) -> bool:
+        """Whether the column holds numbers."""
+        return self.has(name) and self.frame.schema[name] in NUMERIC
+
+    def param(self, name: str) -> Any:
+        """A parameter of the rule; the profile's loader has seen to it that it is there."""
+        return self.rule.params[name]
+
+
+Build = Callable[[View], list[Probe]]
+Observe = Callable[[View], None]
+Finish = Callable[[Rule, dict[str, Any]], list[RunResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check by name. `params` maps parameters to their types; `optional` may be left out."""
+
+    name: str
+    target: Literal["cells", "row", "record"]
+    summary: str
+    params: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    build: Build | None = None
+    observe: Observe | None = None
+    finish: Finish | None = None
+
+
+def number(name: str) -> pl.Expr:
+    """A numeric column in which NaN is unknown, not larger than everything."""
+    return pl.col(name).cast(pl.Float64).fill_nan(None)
+
+
+def where_present(names: list[str], ok: pl.Expr) -> pl.Expr:
+    """`ok` on rows that have all these keys; other rows are not this check's matter."""
+    absent = pl.any_horizontal([pl.col(name).is_null() for name in names])
+    return pl.when(absent).then(True).otherwise(ok)
+
+
+def records(view: View) -> dict[str, dict[str, str]]:
+    """Columns grouped by record: prefix -> field -> column name.
+
+    The rule's pattern names the last part of a key with the group `field`.
+    """
+    match = re.compile(view.rule.pattern or "").fullmatch
+    out: dict[str, dict[str, str]] = {}
+    for name in view.names:
+        found = match(name)
+        if found is not None and view.has(name):
+            out.setdefault(name[: found.start("field")], {})[found.group("field")] = name
+    return out

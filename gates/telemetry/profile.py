@@ -1,0 +1,196 @@
+"""Loads a profile: a built-in one by name, or the user's own TOML of the same form."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import json
+import re
+import tomllib
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+from trueup.gates.errors import ProfileError
+from trueup.gates.telemetry.rules import ArtifactPattern, Profile, Rule, When
+
+_RESERVED = ("RDR", "GAT")  # of the reader and of the gate itself
+_MAX_BYTES = 1 << 20
+
+
+def built_in() -> list[str]:
+    """The names of the profiles that ship with the package."""
+    folder = resources.files("trueup.gates.profiles")
+    names = (Path(entry.name) for entry in folder.iterdir())
+    return sorted(name.stem for name in names if name.suffix == ".toml")
+
+
+def load_profile(profile: str) -> Profile:
+    """A profile by name or path, checked whole. Raises `ProfileError` with file and key."""
+    if profile in built_in():
+        name = f"{profile}.toml"
+        return parse_profile(
+            (resources.files("trueup.gates.profiles") / name).read_bytes(), profile
+        )
+    path = Path(profile)
+    if path.suffix != ".toml" and not path.exists():
+        raise ProfileError(
+            "unknown profile", got=repr(profile),
+            expected=f"one of {', '.join(built_in())}, or a path to a TOML file",
+            fix=_closest(profile, built_in()),
+        )  # fmt: skip
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ProfileError("cannot be read", where=profile, got=str(error.strerror)) from None
+    return parse_profile(raw, profile)
+
+
+def parse_profile(raw: bytes, where: str) -> Profile:
+    """A profile from its bytes."""
+    data = _toml(raw, where)
+    _against_schema(data, where)
+    rules = tuple(_rule(entry, index, where) for index, entry in enumerate(data["rule"]))
+    _unique([rule.id for rule in rules], where)
+    table = data.get("table", {})
+    for pattern in table.get("nullable", []):
+        _compiles(pattern, where, "table.nullable")
+    return Profile(
+        id=data["profile"]["id"],
+        summary=data["profile"]["summary"],
+        artifacts=tuple(
+            ArtifactPattern(entry["kind"], tuple(entry["patterns"])) for entry in data["artifact"]
+        ),
+        rules=rules,
+        digest=hashlib.sha256(raw).hexdigest(),
+        step=table.get("step", "step"),
+        config_step=table.get("config_step", -1),
+        nullable=tuple(table.get("nullable", ())),
+    )
+
+
+def _toml(raw: bytes, where: str) -> dict[str, Any]:
+    if len(raw) > _MAX_BYTES:
+        raise ProfileError(
+            "is too large", where=where, got=f"{len(raw)} bytes", expected=f"at most {_MAX_BYTES}"
+        )
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ProfileError("is not TOML", where=where, got=str(error)) from None
+
+
+@functools.cache
+def _validator() -> Any:
+    text = (resources.files("trueup.gates.telemetry") / "profile.schema.json").read_text("utf-8")
+    return import_module("jsonschema").Draft202012Validator(json.loads(text))
+
+
+def _against_schema(data: dict[str, Any], where: str) -> None:
+    errors = sorted(_validator().iter_errors(data), key=lambda error: list(map(str, error.path)))
+    if not errors:
+        return
+    error = errors[0]
+    place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.path).lstrip(".")
+    known = (
+        list(error.schema.get("properties", {}))
+        if error.validator == "additionalProperties"
+        else []
+    )
+    unknown = [key for key in error.instance if key not in known] if known else []
+    raise ProfileError(
+        f"{place or 'the profile'}: {_message(error, data)}", where=where,
+        fix=_closest(unknown[0], known) if unknown else f"{len(errors)} problem(s) in this file",
+    )  # fmt: skip
+
+
+def _message(error: Any, data: dict[str, Any]) -> str:
+    """The schema's message, in words where its own are a dump."""
+    path = list(error.path)
+    of = (
+        f" (rule {data['rule'][path[1]].get('id', '?')})"
+        if path[:1] == ["rule"] and path[1:]
+        else ""
+    )
+    if error.validator == "oneOf":
+        options = [option["required"][0] for option in error.validator_value]
+        return f"needs exactly one of {' or '.join(options)}{of}"
+    return f"{error.message[:200]}{of}"
+
+
+def _rule(entry: dict[str, Any], index: int, where: str) -> Rule:
+    from trueup.gates.telemetry.registry import CHECKS
+
+    place = f"rule[{index}] ({entry['id']})"
+    if entry["id"].startswith(_RESERVED):
+        raise ProfileError(
+            f"{place}: the prefixes {' and '.join(_RESERVED)} belong to trueup itself", where=where
+        )
+    check = CHECKS.get(entry["check"])
+    if check is None:
+        raise ProfileError(
+            f"{place}.check: unknown check", where=where, got=repr(entry["check"]),
+            expected=f"one of {', '.join(sorted(CHECKS))}", fix=_closest(entry["check"], CHECKS),
+        )  # fmt: skip
+    params = dict(entry.get("params", {}))
+    _params(check, params, f"{place}.params", where)
+    _target(check.target, entry, place, where)
+    when = entry.get("when")
+    return Rule(
+        **{k: entry[k] for k in ("id", "severity", "summary", "why", "expected", "fix", "check")},
+        rows=entry.get("rows", "step"),
+        keys=tuple(entry.get("keys", ())),
+        pattern=entry.get("pattern"),
+        absent=entry.get("absent", "fail"),
+        when=When(when["key"], tuple(when.get("state", ())), when.get("equals")) if when else None,
+        params=params,
+    )
+
+
+def _params(check: Any, params: dict[str, Any], place: str, where: str) -> None:
+    for name in params:
+        if name not in check.params:
+            raise ProfileError(
+                f"{place}.{name}: unknown parameter of {check.name}", where=where,
+                expected=", ".join(check.params) or "no parameters",
+                fix=_closest(name, check.params),
+            )  # fmt: skip
+    for name, kinds in check.params.items():
+        if name not in params and name in check.optional:
+            continue
+        value = params.get(name)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            got = "nothing" if value is None else repr(value)
+            words = " or ".join(kind.__name__ for kind in kinds)
+            raise ProfileError(f"{place}.{name}", where=where, got=got, expected=words)
+
+
+def _target(target: str, entry: dict[str, Any], place: str, where: str) -> None:
+    pattern = entry.get("pattern")
+    if pattern is not None:
+        _compiles(pattern, where, f"{place}.pattern")
+    if target == "record" and (pattern is None or "(?P<field>" not in pattern):
+        raise ProfileError(
+            f"{place}.pattern: {entry['check']} compares the keys of one record", where=where,
+            expected="a pattern whose last part is the group (?P<field>...)",
+        )  # fmt: skip
+
+
+def _compiles(pattern: str, where: str, place: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ProfileError(f"{place}: {error}", where=where, got=repr(pattern)) from None
+
+
+def _unique(ids: list[str], where: str) -> None:
+    for index, one in enumerate(ids):
+        if one in ids[:index]:
+            raise ProfileError(f"rule[{index}].id: used before", where=where, got=one)
+
+
+def _closest(word: str, known: Any) -> str:
+    """A suggestion, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=2)
+    return f"did you mean {' or '.join(near)}?" if near else ""

@@ -1,0 +1,83 @@
+"""What a profile is made of once loaded: plain frozen data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trueup.gates.findings import Severity
+
+Scope = Literal["step", "config", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A rule applies only if the configuration rows say so."""
+
+    key: str
+    state: tuple[str, ...] = ()  # of "set", "null", "unrecorded"
+    equals: Any = None
+
+    def holds(self, config: dict[str, Any]) -> bool:
+        """Whether the rule applies under this configuration."""
+        if not self.state:
+            return self.key in config and bool(config[self.key] == self.equals)
+        if self.key not in config:
+            return "unrecorded" in self.state
+        return ("null" if config[self.key] is None else "set") in self.state
+
+    def __str__(self) -> str:
+        """As part of a sentence: `applies when ...`."""
+        if self.state:
+            return f"{self.key} is {' or '.join(self.state)}"
+        return f"{self.key} is {self.equals!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a table. It reads `keys`, or the columns that `pattern` matches in full."""
+
+    id: str
+    severity: Severity
+    summary: str
+    why: str
+    expected: str
+    fix: str
+    check: str
+    rows: Scope = "step"
+    keys: tuple[str, ...] = ()
+    pattern: str | None = None
+    absent: Literal["fail", "skip"] = "fail"
+    when: When | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def names(self, columns: Iterable[str]) -> list[str]:
+        """The plain column names this rule reads."""
+        if self.pattern is None:
+            return list(self.keys)
+        match = re.compile(self.pattern).fullmatch
+        return [name for name in columns if match(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactPattern:
+    """Which files of a run directory are which kind of artifact."""
+
+    kind: str
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named set of rules, with what the reader must know."""
+
+    id: str
+    summary: str
+    artifacts: tuple[ArtifactPattern, ...]
+    rules: tuple[Rule, ...]
+    digest: str
+    step: str = "step"
+    config_step: int = -1
+    nullable: tuple[str, ...] = ()

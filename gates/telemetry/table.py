@@ -1,0 +1,191 @@
+"""Judges one table of telemetry, batch by batch, by all rules of a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from trueup.gates.collector import EXAMPLES, Collector
+from trueup.gates.findings import Example, RuleOutcome, Status, Where, show
+from trueup.gates.read.engine import Batch
+from trueup.gates.telemetry.compile import failing
+from trueup.gates.telemetry.probe import Probe, View
+from trueup.gates.telemetry.registry import CHECKS
+from trueup.gates.telemetry.rules import Profile, Rule, Scope
+
+_INDEX = "\0index"
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What one rule has read so far."""
+
+    columns: set[str] = field(default_factory=set)
+    rows: int = 0
+    broken: bool = False
+    unknown: bool = False
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of one scope, and where each of them stands in the batch."""
+
+    frame: pl.DataFrame
+    index: pl.Series
+
+
+class TableJudge:
+    """Call `batch` for each batch in order, then `finish` once."""
+
+    def __init__(self, profile: Profile, artifact: str, collector: Collector) -> None:
+        """Nothing is read yet."""
+        self._profile, self._artifact, self._collector = profile, artifact, collector
+        self._config: dict[str, Any] = {}
+        self._progress = {rule.id: _Progress() for rule in profile.rules}
+
+    def batch(self, batch: Batch, known: set[str]) -> None:
+        """Judge a batch. `known` are all keys of the file so far, null-only ones included."""
+        if not batch.frame.height:
+            return
+        scopes = self._scopes(batch.frame)
+        self._learn(scopes["config"].frame, known)
+        for scope, rows in scopes.items():
+            if rows.frame.height:
+                self._judge(scope, rows, batch)
+
+    def _scopes(self, frame: pl.DataFrame) -> dict[Scope, _Rows]:
+        indexed = frame.with_columns(pl.int_range(pl.len()).alias(_INDEX))
+        step, config_step = self._profile.step, self._profile.config_step
+        numeric = step in frame.columns and frame.schema[step].is_numeric()
+        is_config = (pl.col(step) == config_step).fill_null(False) if numeric else pl.lit(False)
+        out: dict[Scope, _Rows] = {}
+        for scope, keep in (("config", is_config), ("step", ~is_config), ("all", pl.lit(True))):
+            part = indexed.filter(keep) if scope != "all" else indexed
+            out[scope] = _Rows(part.drop(_INDEX), part.get_column(_INDEX))  # type: ignore[index]
+        return out
+
+    def _learn(self, config: pl.DataFrame, known: set[str]) -> None:
+        """Configuration rows say which rules apply. A null is told from a key that is not there."""
+        if not config.height:
+            return
+        for name in known - set(config.columns):
+            self._config.setdefault(name, None)
+        for row in config.head(1_000).iter_rows(named=True):
+            for name, value in row.items():
+                if value is not None or name not in self._config:
+                    self._config[name] = value
+
+    def _judge(self, scope: Scope, rows: _Rows, batch: Batch) -> None:
+        compiled: dict[str, list[Probe]] = {}
+        for rule in self._profile.rules:
+            if rule.rows == scope and (rule.when is None or rule.when.holds(self._config)):
+                probes = self._probes(rule, rows.frame)
+                if probes:
+                    compiled[rule.id] = probes
+        if not compiled:
+            return
+        broken = failing(compiled, rows.frame)
+        for rule in self._profile.rules:
+            if rule.id in broken:
+                self._describe(rule, compiled[rule.id], rows, batch)
+
+    def _probes(self, rule: Rule, frame: pl.DataFrame) -> list[Probe]:
+        check, progress = CHECKS[rule.check], self._progress[rule.id]
+        names = rule.names(frame.columns)
+        view = View(frame, rule, names, self._config, progress.state)
+        probes = check.build(view) if check.build is not None and names else []
+        if check.observe is not None:
+            check.observe(view)
+            progress.columns |= {name for name in names if view.has(name)}
+        progress.columns |= {probe.key for probe in probes}
+        progress.rows += frame.height
+        return probes
+
+    def _describe(self, rule: Rule, probes: list[Probe], rows: _Rows, batch: Batch) -> None:
+        """Count the rows that fail at each key, and show the first of them."""
+        progress = self._progress[rule.id]
+        frame = rows.frame.with_columns(rows.index.alias(_INDEX))
+        bad = [~probe.ok.fill_null(False) for probe in probes]
+        counts = frame.select(
+            one.sum().alias(str(i)) if probe.shown else (pl.len() * one.first()).alias(str(i))
+            for i, (one, probe) in enumerate(zip(bad, probes, strict=True))
+        ).row(0)
+        for probe, one, count in zip(probes, bad, counts, strict=True):
+            if not count:
+                continue
+            failed = frame.filter(one).with_columns(probe.ok.is_null().alias("\0null"))
+            unknown = bool(failed.get_column("\0null").all())
+            progress.unknown |= unknown
+            progress.broken |= not unknown
+            examples = [
+                self._example(probe, row, batch)
+                for row in failed.head(EXAMPLES).iter_rows(named=True)
+            ]
+            self._collector.of_rule(
+                rule, self._artifact, examples, failed.height, self._steps(failed)
+            )
+
+    def _example(self, probe: Probe, row: dict[str, Any], batch: Batch) -> Example:
+        at, step = row[_INDEX], row.get(self._profile.step)
+        where = Where(
+            line=int(batch.lines[at]),
+            row=int(batch.rows[at]),
+            step=step if isinstance(step, int) and not isinstance(step, bool) else None,
+            key=probe.key,
+        )
+        got = _got(probe, row)
+        return Example(where, f"undetermined: {got}" if row["\0null"] else got)
+
+    def _steps(self, failed: pl.DataFrame) -> tuple[int, int] | None:
+        name = self._profile.step
+        if name not in failed.columns or failed.schema[name] != pl.Int64:
+            return None
+        low, high = failed.get_column(name).min(), failed.get_column(name).max()
+        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+    def finish(self) -> list[RuleOutcome]:
+        """Answer what only the whole run can, and say of each rule what became of it."""
+        return [self._finish(rule) for rule in self._profile.rules]
+
+    def _finish(self, rule: Rule) -> RuleOutcome:
+        progress, check = self._progress[rule.id], CHECKS[rule.check]
+        if rule.when is not None and not rule.when.holds(self._config):
+            return RuleOutcome(rule.id, "not_applied", 0, 0, f"applies when {rule.when}")
+        results = check.finish(rule, progress.state) if check.finish is not None else []
+        for result in (result for result in results if not result.ok):
+            progress.broken = True
+            example = Example(Where(key=result.key), result.got)
+            self._collector.of_rule(rule, self._artifact, [example])
+        columns, rows = len(progress.columns), progress.rows
+        if check.observe is not None and columns and not results:
+            reason = f"no column has {rule.params.get('min_rows')} rows"
+            return RuleOutcome(rule.id, "not_applied", columns, rows, reason)
+        if not columns and not results:
+            return self._vacuous(rule, rows)
+        status: Status = (
+            "false" if progress.broken else "undetermined" if progress.unknown else "true"
+        )
+        return RuleOutcome(rule.id, status, columns, rows)
+
+    def _vacuous(self, rule: Rule, rows: int) -> RuleOutcome:
+        target = rule.pattern or ", ".join(rule.keys)
+        reason = f"no column matches {target}"
+        if rule.absent == "skip":
+            return RuleOutcome(rule.id, "not_applied", 0, rows, reason)
+        self._collector.of_kind(
+            "rule_reads_nothing", self._artifact, Where(key=rule.id), f"{rule.id}: {reason}"
+        )
+        return RuleOutcome(rule.id, "undetermined", 0, rows, reason)
+
+
+def _got(probe: Probe, row: dict[str, Any]) -> str:
+    if not probe.shown:
+        return "absent"
+    if len(probe.shown) == 1:
+        value = row[probe.shown[0]]
+        return "absent" if value is None else show(value)
+    common = probe.key[: probe.key.rfind(".") + 1]
+    return ", ".join(f"{name.removeprefix(common)} {show(row[name])}" for name in probe.shown)
