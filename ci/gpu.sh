@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# What a GPU runner runs: every lane of every shipped kernel on the device, the tests that need a
+# device, and the benchmark. Prints short tables; full results go to OUT (default trueup-report).
+#
+#   ci/gpu.sh [verify|tests|bench]...      default: all three
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3}
+out=${OUT:-trueup-report}
+parts=("$@")
+[ ${#parts[@]} -gt 0 ] || parts=(verify tests bench)
+mkdir -p "$out"
+status=0
+
+run() { # name, command...
+  local name=$1
+  shift
+  echo "== $name: $*"
+  "$@" || { status=$?; echo "== $name failed with exit code $status"; }
+}
+
+for part in "${parts[@]}"; do
+  case $part in
+    verify) run verify "$python" -m trueup verify --backend cuda --report "$out" --evidence "$out/evidence.json" ;;
+    tests) run tests "$python" -m pytest -q -p no:cacheprovider -m gpu tests/backends ;;
+    bench) run bench "$python" benchmarks/gpu.py ;;
+    *) echo "error: no such part: $part (verify, tests, bench)" >&2; exit 2 ;;
+  esac
+done
+exit "$status"
