@@ -144,7 +144,7 @@ __device__ __forceinline__ void take8(float (&to)[8], const float* from) {
 
 template <class T, int kBlockM, int kBlockN, int kSteps>
 __device__ __forceinline__ void multiply(float (&sum)[8][8], const float* a, const float* b) {
-#pragma unroll
+#pragma unroll 2  // more would hoist loads beyond 128 registers, the limit for two blocks on an SM
   for (int k = 0; k < kSteps; ++k) {
     float left[8];
     float right[8];
@@ -179,8 +179,9 @@ __device__ __forceinline__ void add_splits(float (&sum)[8][8], float* pool, unsi
   }
 }
 
-// The block's tile of A B, through `pool`: Tile::kQuadsShared quads of shared memory. emit(row, column, quad of
-// sums) is called for each quad that has a row and a first column inside (M, N).
+// The block's tile of A B, through `pool`: Tile::kQuadsShared quads of shared memory.
+// emit(row, column, quad of sums) is called for each quad with its row and first column inside
+// (M, N).
 template <int kBlockM, int kBlockN, int kBlockK, int kSplits, Second kSecond, bool kVector,
           class Emit>
 __device__ __forceinline__ void gemm(const float* A, const float* B, Sizes size, float4* pool4,

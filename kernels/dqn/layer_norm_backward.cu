@@ -10,14 +10,16 @@
 // Launch       first: 1-D grid of any size that the workspaces have rows for, block any multiple
 //              of 32 up to 1024. A row belongs to the smallest power of two of warps that hold it
 //              at 8 elements a thread (4 where 16-byte accesses cannot be): one warp up to D = 256;
-//              a row longer than the block holds is read a second time, from L2. Then the column sums:
-//              one block for 8 columns, any multiple of 32 threads up to 1024.
+//              a row longer than the block holds is read a second time, from L2.
+//              Then the column sums: one block for 8 columns, any multiple of 32 threads up to
+//              1024.
 // Traffic      d_out and xhat are read once, dy is written once: 12 B D bytes, and 16 D bytes for
 //              each block of the first launch
 // Determinism  bitwise: rows go to blocks and warps by their number, every sum has a fixed order
 //              given both launches; no atomics
-// Numerics     float32; sums of g and g xhat by lanes, then trees; a mean is the rounded 1 / D times
-//              the sum; dy = rstd fmaf(-xhat, mean(g xhat), g - mean(g)), so that D g cannot overflow
+// Numerics     float32; sums of g and g xhat by lanes, then trees; a mean is the sum times the
+//              rounded 1 / D; dy = rstd fmaf(-xhat, mean(g xhat), g - mean(g)): D g, which could
+//              overflow, is never formed
 #include "common.cuh"
 
 namespace {

@@ -43,7 +43,8 @@ __device__ __forceinline__ void step_one(float* m, float* W, float alpha, float 
 
 template <bool kVector>
 __device__ __forceinline__ void apply(float* m, float* W, const float* g, const float* A,
-                                      float alpha, float eta, unsigned d_out, unsigned d_in, float4* pool) {
+                                      float alpha, float eta, unsigned d_out, unsigned d_in,
+                                      float4* pool) {
   const auto emit = [=](unsigned row, unsigned column, float4 s) {
     float* const m_at = m + static_cast<size_t>(row) * d_in + column;
     float* const W_at = W + static_cast<size_t>(row) * d_in + column;

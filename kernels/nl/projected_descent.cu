@@ -26,13 +26,6 @@ __device__ __forceinline__ void update_rows(float* W, const float* x, const floa
   const unsigned t = threadIdx.x;
   const unsigned width = blockDim.x;
   const bool in_registers = (d_in + 3) / 4 <= kQuads * width;
-  float4 x_kept[kQuads];
-  if (in_registers) {
-#pragma unroll
-    for (unsigned q = 0; q < kQuads; ++q) {
-      x_kept[q] = trueup::load_quad<kVector, Reuse::kShared>(x, d_in, q, t, width);
-    }
-  }
   unsigned turn = 0;
   for (size_t row = blockIdx.x; row < d_out; row += gridDim.x, turn ^= 1) {
     float* const W_row = W + row * d_in;
@@ -44,7 +37,10 @@ __device__ __forceinline__ void update_rows(float* W, const float* x, const floa
         W_kept[q] = trueup::load_quad<kVector, Reuse::kOnce>(W_row, d_in, q, t, width);
       }
 #pragma unroll
-      for (unsigned q = 0; q < kQuads; ++q) dot = trueup::dot_quad(W_kept[q], x_kept[q], dot);
+      for (unsigned q = 0; q < kQuads; ++q) {
+        const float4 xq = trueup::load_quad<kVector, Reuse::kShared>(x, d_in, q, t, width);
+        dot = trueup::dot_quad(W_kept[q], xq, dot);
+      }
     } else {
       for (unsigned q = 0; 4 * q * width < d_in; ++q) {
         const float4 xq = trueup::load_quad<kVector, Reuse::kShared>(x, d_in, q, t, width);
@@ -57,7 +53,8 @@ __device__ __forceinline__ void update_rows(float* W, const float* x, const floa
     if (in_registers) {
 #pragma unroll
       for (unsigned q = 0; q < kQuads; ++q) {
-        const float4 next = trueup::fma_quad(-step, x_kept[q], W_kept[q]);
+        const float4 xq = trueup::load_quad<kVector, Reuse::kShared>(x, d_in, q, t, width);
+        const float4 next = trueup::fma_quad(-step, xq, W_kept[q]);
         trueup::store_quad<kVector>(W_row, next, d_in, q, t, width);
       }
     } else {

@@ -1,0 +1,65 @@
+"""Every shipped kernel compiles for every supported architecture; no driver is touched.
+
+Only `compile("cubin")` is called: PTX compilation and everything after it ask the driver.
+"""
+
+import io
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import trueup.kernels
+
+KERNELS = Path(trueup.kernels.__file__).resolve().parent
+CONTRACTS = sorted(KERNELS.glob("*/*.toml"))
+ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
+
+
+def compile_to_cubin(contract: Path, arch: str) -> tuple[bytes, str]:
+    core = pytest.importorskip("cuda.core", reason="the NVRTC wheels are not installed")
+    table = tomllib.loads(contract.read_text())["contract"]
+    source = contract.parent / table["source"]
+    options = core.ProgramOptions(
+        name=str(source),
+        arch=arch,
+        std="c++17",
+        include_path=[str((contract.parent / folder).resolve()) for folder in table["include"]]
+        if "include" in table
+        else None,
+        ptxas_options=["-v"],
+    )
+    log = io.StringIO()
+    code = core.Program(source.read_text(), "c++", options).compile("cubin", logs=log)
+    return bytes(code.code), log.getvalue()
+
+
+def test_each_kernel_has_a_contract_and_each_contract_a_kernel() -> None:
+    sources = {path.with_suffix("") for path in KERNELS.glob("*/*.cu")}
+    assert sources
+    assert sources == {path.with_suffix("") for path in CONTRACTS}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda path: path.stem)
+def test_compiles_without_a_warning_or_a_spilled_register(contract: Path, arch: str) -> None:
+    cubin, log = compile_to_cubin(contract, arch)
+    assert cubin.startswith(b"\x7fELF")
+    assert "warning" not in log.lower(), log
+    spills = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log)
+    entries = tomllib.loads(contract.read_text())["launch"]
+    assert len(spills) == len(entries), log
+    assert set(spills) == {("0", "0")}, log
+    for launch in entries:
+        assert launch["entry"].encode() in cubin
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda path: path.stem)
+def test_fits_the_declared_blocks_into_the_register_file(contract: Path) -> None:
+    """65536 registers an SM: a block of n threads may use 65536 / n each, and launches nowhere else."""
+    _, log = compile_to_cubin(contract, "sm_90")
+    used = [int(count) for count in re.findall(r"Used (\d+) registers", log)]
+    bound = 64 if "max(" in contract.read_text() or "block = 1024" in contract.read_text() else 128
+    assert used
+    assert max(used) <= bound
