@@ -143,24 +143,19 @@ def equation(
     """Declare the decorated function as an equation; the default reading is the first one."""
 
     def declare(function: F) -> F:
-        declared = Equation(
-            id=id,
-            title=title,
-            source=source,
-            numbers=numbers,
-            grade=grade,
-            formula=formula,
-            axes=axes,
-            inputs=inputs,
-            outputs=outputs,
-            function=function,
-            readings=readings,
-            default_reading=readings[0] if default_reading is None else default_reading,
-            wrong=wrong,
-            forms=forms or {},
-            families=families,
-            notes=notes,
-            prepare=prepare,
+        default = readings[0] if default_reading is None else default_reading
+        described = partial(Equation, id, title, source, numbers, grade, formula, axes)
+        declared = described(
+            inputs,
+            outputs,
+            function,
+            readings,
+            default,
+            wrong,
+            forms or {},
+            families,
+            notes,
+            prepare,
         )
         function.__equation__ = declared  # type: ignore[attr-defined]
         if register:

@@ -155,7 +155,7 @@ def layer_norm_backward(
     if reading not in READINGS + WRONG:
         raise UnknownReading(ID, reading, READINGS + WRONG)
     if reading == "xhat_of_next_row":
-        xhat = np.roll(xhat, -1, axis=0)
+        xhat = np.concatenate([xhat[1:], xhat[:1]])
     g = d_out if reading == "gamma_missing" else d_out * gamma
     size = g.shape[1]
     summed = d_out if reading == "gamma_missing_in_sums" else g
@@ -203,4 +203,4 @@ def _wrong_parameters(
     elif reading == "last_row_missing":
         product, rows = product[:-1], rows[:-1]
     dbeta = np.sum(rows, axis=0)
-    return np.sum(product, axis=0), dbeta / len(d_out) if reading == "dbeta_averaged" else dbeta
+    return np.sum(product, axis=0), dbeta / d_out.shape[0] if reading == "dbeta_averaged" else dbeta

@@ -169,19 +169,20 @@ def delta_momentum(
     """
     if reading in READINGS:
         m_next = alpha * m - _delta(m, g, eta, reading) - _p_term(g, eta, P, reading)
+    elif W is None and reading in ("ascent", "weights_from_old_m"):
+        raise NotApplicable(ID, reading, "weights W, which it updates wrongly")
     elif reading in WRONG:
         m_next = _wrong(m, g, alpha, eta, P, reading)
     else:
         raise UnknownReading(ID, reading, READINGS + WRONG)
-    if W is None:
-        if reading in ("ascent", "weights_from_old_m"):
-            raise NotApplicable(ID, reading, "weights W, which it updates wrongly")
-        return m_next
+    return m_next if W is None else (m_next, moved_weights(W, m_next, m, reading))
+
+
+def moved_weights(W: F64, m_next: F64, m: F64, reading: str) -> F64:
+    """Move the weights by the new momentum, or as the wrong variants have it."""
     if reading == "ascent":
-        return m_next, W - m_next
-    if reading == "weights_from_old_m":
-        return m_next, W + m
-    return m_next, W + m_next
+        return W - m_next
+    return W + (m if reading == "weights_from_old_m" else m_next)
 
 
 def _delta(m: F64, g: F64, eta: float, reading: str) -> F64:

@@ -8,7 +8,7 @@ import numpy as np
 
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import NotApplicable, UnknownReading
-from trueup.reference.nl.delta_momentum import delta_momentum
+from trueup.reference.nl.delta_momentum import delta_momentum, moved_weights
 from trueup.reference.nl.delta_momentum_families import RANK1
 from trueup.reference.symbols import F64, Domain, Symbol
 
@@ -137,19 +137,13 @@ def delta_momentum_rank1(
     """
     if reading in READINGS:
         m_next = _read(m, u, x, alpha, eta, reading)
+    elif W is None and reading in ("ascent", "weights_from_old_m"):
+        raise NotApplicable(ID, reading, "weights W, which it updates wrongly")
     elif reading in WRONG:
         m_next = _wrong(m, u, x, alpha, eta, reading)
     else:
         raise UnknownReading(ID, reading, READINGS + WRONG)
-    if W is None:
-        if reading in ("ascent", "weights_from_old_m"):
-            raise NotApplicable(ID, reading, "weights W, which it updates wrongly")
-        return m_next
-    if reading == "ascent":
-        return m_next, W - m_next
-    if reading == "weights_from_old_m":
-        return m_next, W + m
-    return m_next, W + m_next
+    return m_next if W is None else (m_next, moved_weights(W, m_next, m, reading))
 
 
 def _read(m: F64, u: F64, x: F64, alpha: float, eta: float, reading: str) -> F64:

@@ -56,9 +56,9 @@ def batch_token_loop(W: F64, X: F64, U: F64, eta: float, *, reading: str = "deri
     """Add one rank-1 update per sample, each read at the old weights."""
     c, b = _coefficients(eta, X.shape[0], reading)
     update = np.zeros_like(W)
-    for x, u in zip(X, U, strict=True):
-        residual: F64 = c * (W @ x) + b * u
-        update = update + np.outer(residual, x)
+    for row in range(X.shape[0]):
+        residual: F64 = c * (W @ X[row]) + b * U[row]
+        update = update + np.outer(residual, X[row])
     return W - update
 
 
@@ -151,10 +151,11 @@ def projected_descent_batch(W: F64, X: F64, U: F64, eta: float, *, reading: str 
 def _prox(W: F64, X: F64, U: F64, rate: float) -> F64:
     """Minimise by recursive least squares: K is (I + rate X^T X)^{-1} over the samples so far."""
     K = np.eye(X.shape[1])
-    for x, u in zip(X, U, strict=True):
+    for row in range(X.shape[0]):
+        x = X[row]
         Kx = K @ x
         gain = (rate / (1 + rate * (x @ Kx))) * Kx
-        W = W - np.outer(W @ x + u, gain)
+        W = W - np.outer(W @ x + U[row], gain)
         K = K - np.outer(Kx, gain)
     return W
 
@@ -208,7 +209,7 @@ def _wrong(W: F64, X: F64, U: F64, eta: float, reading: str) -> F64:
 
 
 def _sequential(W: F64, X: F64, U: F64, eta: float, *, reversed: bool) -> F64:
-    step = -1 if reversed else 1
-    for x, u in zip(X[::step], U[::step], strict=True):
-        W = projected_descent(W, x, u, eta)
+    rows = range(X.shape[0])
+    for row in rows[::-1] if reversed else rows:
+        W = projected_descent(W, X[row], U[row], eta)
     return W
