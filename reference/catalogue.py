@@ -142,24 +142,24 @@ def equation(
 ) -> Callable[[F], F]:
     """Declare the decorated function as an equation; the default reading is the first one."""
 
+    chosen = readings[0] if default_reading is None else default_reading
+
     def declare(function: F) -> F:
-        default = readings[0] if default_reading is None else default_reading
         described = partial(Equation, id, title, source, numbers, grade, formula, axes)
         declared = described(
             inputs,
             outputs,
             function,
             readings,
-            default,
+            chosen,
             wrong,
             forms or {},
             families,
             notes,
             prepare,
         )
-        function.__equation__ = declared  # type: ignore[attr-defined]
-        if register:
-            _register(declared)
+        entered = _register(declared) if register else declared
+        function.__equation__ = entered  # type: ignore[attr-defined]
         return function
 
     return declare
