@@ -28,9 +28,11 @@ def gate(
     ] = None,
 ) -> None:
     """Judge a run's artifacts by the rules of a profile and report every finding."""
+    from trueup.cli.progress import gate_progress
     from trueup.gates import judge
 
-    verdict = judge(path, profile=profile)
+    with gate_progress(format is Format.TEXT, str(path)) as progress:
+        verdict = judge(path, profile=profile, progress=progress)
     if report is not None:
         from trueup.render.files import write_report
         from trueup.render.html import gate_page
@@ -42,9 +44,7 @@ def gate(
 
 def _print(verdict: Verdict, format: Format) -> None:
     if format is Format.JSON:
-        from trueup.render.json import dumps
-
-        print(dumps(verdict.to_json()))
+        print(verdict.to_json())
     elif format is Format.JUNIT:
         from trueup.render.junit import gate_junit
 

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for a verification, where somebody watches."""
+"""Progress bars on stderr, where somebody watches."""
 
 from __future__ import annotations
 
@@ -16,30 +16,46 @@ if TYPE_CHECKING:
 @contextmanager
 def verify_progress(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
     """Give a callback that moves a bar per contract and lane, or None where nobody watches."""
+    with _bar(wanted, "reading contracts") as move:
+        if move is None:
+            yield None
+            return
+
+        def event(now: Progress) -> None:
+            move(f"{now.contract} {now.lane}", now.done, now.total)
+
+        yield event
+
+
+@contextmanager
+def gate_progress(wanted: bool, name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback that moves a bar over the bytes read, or None where nobody watches."""
+    with _bar(wanted, name) as move:
+        if move is None:
+            yield None
+        else:
+            yield lambda done, total: move(name, done, total)
+
+
+@contextmanager
+def _bar(wanted: bool, title: str) -> Iterator[Callable[[str, int, int], None] | None]:
     if not wanted or not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     from trueup.render.console import console
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
         console=console(sys.stderr),
         transient=True,
     )
     with bars:
-        task = bars.add_task("reading contracts", total=None)
-
-        def move(event: Progress) -> None:
-            bars.update(
-                task,
-                description=one_line(f"{event.contract} {event.lane}"),
-                total=event.total,
-                completed=event.done,
-            )
-
-        yield move
+        task = bars.add_task(one_line(title), total=None)
+        yield lambda name, done, total: bars.update(
+            task, description=one_line(name), completed=done, total=total
+        )

@@ -50,9 +50,14 @@ class Origin:
 
 
 def headline(finding: FindingLike) -> str:
-    """Say artifact, place and rule."""
-    parts = (finding.artifact, str(finding.where), finding.rule)
-    return ": ".join(one_line(part) for part in parts if part)
+    """Say artifact, place and rule; a place in a file reads `file:line:byte:key`, for editors."""
+    artifact, where = one_line(finding.artifact), one_line(finding.where)
+    place = artifact + ("" if not where else f": {where}" if _is_text(finding) else f":{where}")
+    return f"{place}: {one_line(finding.rule)}" if place else one_line(finding.rule)
+
+
+def _is_text(finding: FindingLike) -> bool:
+    return isinstance(finding.where, str)
 
 
 def details(finding: FindingLike, origin: Origin | None = None) -> list[tuple[str, str]]:

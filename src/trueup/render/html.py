@@ -15,7 +15,8 @@ from trueup.render.clean import printable
 from trueup.render.counts import nearest, order, ratio_text, totals
 from trueup.render.findings import details, headline
 from trueup.render.gate_text import gate_summary
-from trueup.render.plots import strip_plot
+from trueup.render.plots import line_plot, strip_plot
+from trueup.render.series import read_series
 from trueup.render.text import lane_findings, summary_line
 
 if TYPE_CHECKING:
@@ -46,10 +47,14 @@ def gate_page(verdict: Verdict) -> str:
     groups: dict[str, list[GateFinding]] = {}
     for finding in verdict.findings:
         groups.setdefault(finding.rule, []).append(finding)
+    curves = [
+        (path, [(one.key, line_plot(one)) for one in series])
+        for path, series in read_series(verdict)
+    ]
     return (
         _environment()
         .get_template("gate.html")
-        .render(verdict=verdict, summary=gate_summary(verdict), groups=groups)
+        .render(verdict=verdict, summary=gate_summary(verdict), groups=groups, curves=curves)
     )
 
 

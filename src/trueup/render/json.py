@@ -25,6 +25,11 @@ from trueup.oracle.verdict import (
 
 FORMAT = 1
 
+_SCHEMAS = {
+    "verify": ("trueup", "schemas/verify.schema.json"),
+    "gate": ("trueup.gates", "verdict.schema.json"),
+}
+
 
 def verify_document(verification: Verification) -> dict[str, Any]:
     """Lay a verification out as JSON data."""
@@ -62,8 +67,9 @@ def jsonable(value: Any) -> Any:
 
 def load_schema(name: str) -> dict[str, Any]:
     """Give the JSON Schema that ships for a command's output: `verify` or `gate`."""
-    text = files("trueup").joinpath("schemas", f"{name}.schema.json").read_text("utf-8")
-    schema: dict[str, Any] = json.loads(text)
+    # A gate's verdict is laid out by the gates themselves, and so is its schema.
+    package, file = _SCHEMAS[name]
+    schema: dict[str, Any] = json.loads(files(package).joinpath(file).read_text("utf-8"))
     return schema
 
 

@@ -1,20 +1,21 @@
-"""Plots as inline SVG: plain shapes in the page's own colours, a tooltip on every mark."""
+"""The two plots of the reports: cases against their bound, and a metric over steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 
 from markupsafe import Markup
 
 from trueup.oracle.verdict import CaseScore
-from trueup.render.clean import one_line
+from trueup.render import svg
 from trueup.render.counts import ratio_text
+from trueup.render.series import Series
 
 _WIDTH, _LABEL, _ROW, _TOP, _FOOT = 860, 190, 20, 8, 34
 _BAND = 48  # for what has no place on a logarithmic axis: exactly 0, and beyond every bound
 _LOW = 1e-4  # smaller ratios are drawn here: how far below the bound is then no longer news
+_GUTTER, _TALL = 80, 150  # of a curve: room for its numbers, height
 
 
 def strip_plot(scores: Sequence[CaseScore], title: str) -> Markup:
@@ -23,23 +24,21 @@ def strip_plot(scores: Sequence[CaseScore], title: str) -> Markup:
     if not families:
         return Markup("")
     bottom = _TOP + _ROW * len(families)
-    place = _axis([score.ratio for score in scores])
-    parts = [
-        _grid(place, bottom, max((s.ratio for s in scores if math.isfinite(s.ratio)), default=1))
-    ]
+    finite = [score.ratio for score in scores if math.isfinite(score.ratio) and score.ratio > 0]
+    place = _ratio_axis(finite)
+    parts = _ratio_grid(place, bottom, max([*finite, 1.0]))
     for row, family in enumerate(families):
         y = _TOP + _ROW * (row + 0.5)
-        parts.append(_text(_LABEL - 8, y + 4, family, "end", "label"))
+        parts.append(svg.text(_LABEL - 8, y + 4, family, "end", "label"))
         parts += [
             _mark(place(score.ratio), y + (turn % 3 - 1) * 3.5, score)
             for turn, score in enumerate(s for s in scores if s.family == family)
         ]
-    return _svg(parts, bottom + _FOOT, title)
+    return svg.drawing(parts, _WIDTH, bottom + _FOOT, title)
 
 
-def _axis(ratios: Sequence[float]) -> Callable[[float], float]:
+def _ratio_axis(finite: Sequence[float]) -> Callable[[float], float]:
     """Make the map from a ratio to x: logarithmic, with a band for 0 and one for no number."""
-    finite = [ratio for ratio in ratios if math.isfinite(ratio) and ratio > 0]
     low = math.log10(max(_LOW, min([*finite, 0.1])))
     high = math.log10(max([*finite, 1.0])) + 0.15
     left, right = _LABEL + _BAND, _WIDTH - _BAND
@@ -49,29 +48,30 @@ def _axis(ratios: Sequence[float]) -> Callable[[float], float]:
             return right + _BAND / 2
         if ratio <= 0:
             return _LABEL + _BAND / 2
-        share = (max(math.log10(ratio), low) - low) / (high - low)
-        return left + share * (right - left)
+        return left + (max(math.log10(ratio), low) - low) / (high - low) * (right - left)
 
     return place
 
 
-def _grid(place: Callable[[float], float], bottom: float, largest: float) -> Markup:
+def _ratio_grid(place: Callable[[float], float], bottom: float, largest: float) -> list[Markup]:
     """Draw the decades, the bound at 1, and the names of the axis and its two bands."""
     parts = []
-    for power in range(int(math.log10(_LOW)), math.ceil(math.log10(max(largest, 1.0))) + 1):
+    decades = range(int(math.log10(_LOW)), math.ceil(math.log10(largest)) + 1)
+    every = max(1, len(decades) // 8)
+    for power in decades:
         x = place(10.0**power)
-        if power != 0 and _LABEL + _BAND <= x <= _WIDTH - _BAND and x != place(10.0 ** (power - 1)):
-            parts.append(_line(x, bottom, "grid"))
-            parts.append(_text(x, bottom + 14, f"{10.0**power:g}", "middle", "tick"))
-    parts.append(_line(place(1.0), bottom, "bound"))
-    parts.append(_text(place(1.0), bottom + 14, "1 = bound", "middle", "tick strong"))
-    parts.append(_text(place(0.0), bottom + 14, "exact", "middle", "tick"))
-    parts.append(_text(place(math.inf), bottom + 14, "beyond", "middle", "tick"))
+        if power % every or power == 0 or not _LABEL + _BAND < x <= _WIDTH - _BAND:
+            continue
+        parts.append(svg.line((x, _TOP), (x, bottom), "grid"))
+        parts.append(svg.text(x, bottom + 14, f"{10.0**power:g}", "middle", "tick"))
+    one = place(1.0)
+    parts.append(svg.line((one, _TOP), (one, bottom), "bound"))
+    parts.append(svg.text(one, bottom + 14, "1 = bound", "middle", "tick strong"))
+    parts.append(svg.text(place(0.0), bottom + 14, "exact", "middle", "tick"))
+    parts.append(svg.text(place(math.inf), bottom + 14, "beyond", "middle", "tick"))
     middle = (_LABEL + _WIDTH) / 2
-    parts.append(
-        _text(middle, bottom + 30, "worst error / allowed error, per case", "middle", "tick")
-    )
-    return Markup("").join(parts)
+    name = "worst error / allowed error, per case"
+    return [*parts, svg.text(middle, bottom + 30, name, "middle", "tick")]
 
 
 def _mark(x: float, y: float, score: CaseScore) -> Markup:
@@ -79,29 +79,45 @@ def _mark(x: float, y: float, score: CaseScore) -> Markup:
     tip = f"{score.case}: {ratio_text(score.ratio)}"
     if score.quantiles:
         tip += f" (median {ratio_text(score.quantiles[len(score.quantiles) // 2])})"
-    inside = score.ratio <= 1  # NaN is not
-    shape = (
-        f'<circle class="within" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
-        if inside
-        else f'<path class="beyond" d="M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z"/>'
-    )
-    return Markup(f"<g><title>{escape(one_line(tip))}</title>{shape}</g>")
+    within = score.ratio <= 1  # NaN is not
+    return svg.tipped(tip, svg.dot(x, y, "within") if within else svg.diamond(x, y, "beyond"))
 
 
-def _line(x: float, bottom: float, kind: str) -> Markup:
-    return Markup(f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom:.1f}"/>')
+def line_plot(series: Series) -> Markup:
+    """Draw a metric over steps, with the steps that findings name marked."""
+    if not series.buckets:
+        return Markup("")
+    lows, highs = [b[1] for b in series.buckets], [b[2] for b in series.buckets]
+    ground, top = min(lows), max(highs)
+    first = min([series.buckets[0][0], *series.marks])
+    last = max([series.buckets[-1][0], *series.marks])
+    across = _linear(first, last, _GUTTER, _WIDTH - 12)
+    up = _linear(ground, top, _TOP + _TALL, _TOP)
+    points = [
+        (across(step), up(value))
+        for step, low, high in series.buckets
+        for value in ((low, high) if low != high else (low,))
+    ]
+    bottom = _TOP + _TALL
+    parts = [
+        svg.line((_GUTTER, bottom), (_WIDTH - 12, bottom), "grid"),
+        svg.text(_GUTTER - 8, _TOP + 8, f"{top:.4g}", "end", "tick"),
+        svg.text(_GUTTER - 8, bottom, f"{ground:.4g}", "end", "tick"),
+        svg.text(_GUTTER, bottom + 14, f"step {first}", "start", "tick"),
+        svg.text(_WIDTH - 12, bottom + 14, f"{last}", "end", "tick"),
+        svg.curve(points, "curve"),
+    ]
+    for step in series.marks:
+        x = across(step)
+        shapes = (svg.line((x, _TOP), (x, bottom), "offence"), svg.diamond(x, bottom, "beyond"))
+        parts.append(svg.tipped(f"step {step}", *shapes))
+    return svg.drawing(parts, _WIDTH, bottom + 20, f"{series.key} over steps")
 
 
-def _text(x: float, y: float, text: str, anchor: str, kind: str) -> Markup:
-    safe = escape(one_line(text))
-    return Markup(
-        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{safe}</text>'
-    )
-
-
-def _svg(parts: Sequence[Markup], height: float, title: str) -> Markup:
-    name = escape(one_line(title))
-    return Markup(
-        f'<svg role="img" aria-label="{name}" viewBox="0 0 {_WIDTH} {height:.0f}" '
-        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
-    )
+def _linear(low: float, high: float, start: float, stop: float) -> Callable[[float], float]:
+    """Map low..high to start..stop; a range without extent, or one too wide for a float, to its
+    middle."""
+    extent = high - low
+    if not 0 < extent < math.inf:
+        return lambda value: (start + stop) / 2
+    return lambda value: start + (value - low) / extent * (stop - start)
