@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trueup.oracle.backends.base import Source
-from trueup.oracle.backends.cuda import compile_cubin
+from trueup.oracle.backends.cuda import compile_cubin, compiler
 from trueup.oracle.backends.cuda.compiler import compile_source, toolkit_headers
 from trueup.oracle.backends.cuda.images import (
     kernels_in_cubin,
@@ -161,6 +161,27 @@ def test_an_unknown_architecture_and_a_missing_file_are_said_so(tmp_path: Path) 
 def test_headers_are_found() -> None:
     found = toolkit_headers()
     assert found.bundled or found.folders
+
+
+def test_an_nvrtc_without_headers_of_its_own_takes_the_toolkits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = compiler._toolkit_folder()
+    if folder is None:
+        pytest.skip("no CUDA toolkit or nvidia-cuda-runtime wheel here")
+    found = compiler.ToolkitHeaders(folders=(folder, folder / "cccl"))
+    monkeypatch.setattr(compiler, "toolkit_headers", lambda: found)
+    assert compile_cubin(write(tmp_path, TEMPLATE), ["scale<__nv_bfloat16, 2>"], "sm_90")
+
+
+def test_without_any_headers_the_error_says_where_they_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler, "toolkit_headers", compiler.ToolkitHeaders)
+    with pytest.raises(CompileError, match="cuda_bf16") as caught:
+        compile_cubin(write(tmp_path, TEMPLATE), ["scale<float, 2>"], "sm_90")
+    assert caught.value.fix is not None
+    assert "pip install nvidia-cuda-runtime" in caught.value.fix
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ the driver, which on a machine without one raises and may leave a lock held.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -150,16 +151,24 @@ def toolkit_headers() -> ToolkitHeaders:
         try:
             core.Program("#include <cuda_bf16.h>\n", "c++", options).compile("cubin")
             return ToolkitHeaders(bundled=True)
-        except Exception as error:  # an NVRTC before 13.2 does not know the option
+        except Exception as error:  # an older NVRTC does not know the option
             if not _is_compiler_error(error):
                 raise
+    folder = _toolkit_folder()
+    if folder is None:
+        return ToolkitHeaders()
+    return ToolkitHeaders(folders=tuple(f for f in (folder, folder / "cccl") if f.is_dir()))
+
+
+def _toolkit_folder() -> Path | None:
+    """Find the include folder of NVIDIA's wheels or of an installed toolkit."""
     from cuda import pathfinder
 
-    found = pathfinder.find_nvidia_header_directory("cudart")
-    if found is None:
-        return ToolkitHeaders()
-    folder = Path(found)
-    return ToolkitHeaders(folders=tuple(f for f in (folder, folder / "cccl") if f.is_dir()))
+    find = getattr(pathfinder, "find_nvidia_header_directory", lambda name: None)
+    homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+    folders = [find("cudart"), *[f"{home}/include" for home in homes if home]]
+    there = (Path(folder) for folder in folders if folder)
+    return next((folder for folder in there if (folder / "cuda_bf16.h").is_file()), None)
 
 
 def _is_compiler_error(error: Exception) -> bool:
