@@ -40,7 +40,7 @@ def _long_input(rng: np.random.Generator, sizes: Mapping[str, int], values: Valu
 
 
 def _short_input(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
-    return _with_norm(values, float(10.0 ** rng.uniform(-6.0, -4.0)))
+    return _with_norm(values, float(10.0 ** rng.uniform(-3.0, -1.5)))
 
 
 def _no_input(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
