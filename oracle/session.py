@@ -77,6 +77,13 @@ class Session:
         for arg in self.contract.with_role("scalar"):
             if arg.numpy.kind in "iu":
                 sizes[arg.name] = int(draw.native[arg.name])
+        if self.contract.call is not None:
+            # A callable is called, not launched: what stands for its launch carries the scalars.
+            values = tuple(
+                self._argument(arg.name, sizes, draw)
+                for arg in self.contract.with_role("scalar", "axis")
+            )
+            return [Launch(self.contract.python or "", (1, 1, 1), (1, 1, 1), 0, values)]
         return [self._launch(plan, sizes, draw) for plan in self.contract.launches]
 
     def evaluator(self, draw: Draw, reading: str | None = None) -> Evaluator:
