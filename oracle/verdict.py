@@ -105,3 +105,4 @@ class Verification:
     skipped: tuple[Skip, ...] = ()
     errors: tuple[str, ...] = ()  # contracts that could not be judged, as messages
     environment: Mapping[str, Any] = field(default_factory=dict)
+    hung: bool = False  # a kernel never came back: only leaving the process ends it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
 from trueup.oracle.backends.base import Backend
@@ -12,6 +12,7 @@ from trueup.oracle.contract import Contract
 from trueup.oracle.errors import BackendUnavailable, OracleError
 from trueup.oracle.evidence import digests, environment
 from trueup.oracle.lanes.registry import LANES, applicable, case_ids, run_lane
+from trueup.oracle.lanes.tally import skipped as skipped_lane
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import (
     ContractVerdict,
@@ -104,12 +105,18 @@ def verify(
     verdicts: list[ContractVerdict] = []
     skipped: list[Skip] = []
     errors: list[str] = []
+    hung = False
     for contract in contracts:
+        if hung:
+            skipped.append(
+                Skip(contract.id, None, "an earlier kernel did not give back the device")
+            )
+            continue
         if backend not in ("auto", *contract.backends):
             skipped.append(Skip(contract.id, None, f"the contract does not run on {backend}"))
             continue
         try:
-            verdict = _one(contract, backend, lanes, case, seed, progress)
+            verdict, hung = _one(contract, backend, lanes, case, seed, progress)
         except BackendUnavailable:
             if len(contracts) == 1 or backend != "auto":
                 raise
@@ -132,6 +139,7 @@ def verify(
         tuple(skipped),
         tuple(errors),
         environment(),
+        hung,
     )
 
 
@@ -170,7 +178,8 @@ def _one(
     case: str | None,
     seed: int,
     progress: Callable[[Progress], None] | None,
-) -> ContractVerdict:
+) -> tuple[ContractVerdict, bool]:
+    """Judge one contract; also say whether its kernel took the device away for good."""
     started = perf_counter()
     opened = open_session(contract, backend)
     wanted = [
@@ -181,10 +190,10 @@ def _one(
             f"none of the lanes {', '.join(lanes or ())} applies on {opened.backend.name}",
             where=contract.id,
         )
-    results = tuple(opened.run(lane, case, seed, progress) for lane in wanted)
+    results = tuple(_lane(opened, lane, case, seed, progress) for lane in wanted)
     findings = () if case is not None else minimums(contract, results)
     outcomes = [result.verdict for result in results] + [Outcome.FAIL] * bool(findings)
-    return ContractVerdict(
+    verdict = ContractVerdict(
         id=contract.id,
         verdict=_sum(outcomes, ()),
         reading=opened.session.reference.reading,
@@ -196,6 +205,23 @@ def _one(
         findings=findings,
         seconds=perf_counter() - started,
     )
+    return verdict, _hung(opened)
+
+
+def _hung(opened: OpenSession) -> bool:
+    return bool(getattr(opened.backend, "hung", False))
+
+
+def _lane(
+    opened: OpenSession,
+    lane: str,
+    case: str | None,
+    seed: int,
+    progress: Callable[[Progress], None] | None,
+) -> LaneVerdict:
+    if _hung(opened):
+        return skipped_lane(lane, "an earlier launch of this kernel did not give back the device")
+    return opened.run(lane, case, seed, progress)
 
 
 def minimums(contract: Contract, lanes: Sequence[LaneVerdict]) -> tuple[Finding, ...]:
@@ -232,8 +258,3 @@ def _sum(outcomes: Sequence[Outcome], errors: Sequence[str]) -> Outcome:
     if Outcome.INCONCLUSIVE in judged or errors or not judged:
         return Outcome.INCONCLUSIVE
     return Outcome.PASS
-
-
-def with_lanes(verdict: ContractVerdict, lanes: Sequence[LaneVerdict]) -> ContractVerdict:
-    """Return a contract verdict over other lanes, summed anew."""
-    return replace(verdict, lanes=tuple(lanes), verdict=_sum([lane.verdict for lane in lanes], ()))

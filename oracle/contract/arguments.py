@@ -192,19 +192,19 @@ def read_call(
         )
     known = {arg.name: arg.role for arg in args}
     for key in ("args", "results"):
-        for name in table[key]:
+        for name in table.get(key, ()):
             if name not in known:
                 raise ContractError(
                     f"`{name}` is no argument of this contract",
                     where=f"{path}: call.{key}",
                     expected="one of " + ", ".join(known),
                 )
-    for name in table["results"]:
+    for name in table.get("results", ()):
         if known[name] not in ("out", "inout"):
             raise ContractError(f"`{name}` is not an output", where=f"{path}: call.results")
     return Call(
         tuple(table["args"]),
-        tuple(table["results"]),
+        tuple(table["results"]) if "results" in table else None,
         table.get("kind", "numpy"),
         table.get("device", "cpu"),
     )

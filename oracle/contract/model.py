@@ -75,10 +75,13 @@ class LaunchPlan:
 
 @dataclass(frozen=True)
 class Call:
-    """How a Python callable is called: argument names in order, and the names it returns."""
+    """How a Python callable is called: argument names in order, and the names it returns.
+
+    `results` is None where the callable writes its outputs in place and returns nothing.
+    """
 
     args: tuple[str, ...]
-    results: tuple[str, ...]
+    results: tuple[str, ...] | None = None
     kind: Literal["numpy", "torch"] = "numpy"
     device: Literal["cpu", "cuda"] = "cpu"
 
