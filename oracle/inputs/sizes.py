@@ -1,21 +1,23 @@
 """Boundary sizes of a contract's axes: where guards, tiles and warps end.
 
 Each axis visits 1, the warp and its neighbours, every tile the launches mention and its
-neighbours, twice the largest tile plus one, and a prime, while the other axes hold small ragged
-sizes that differ from one another.
+neighbours, twice the largest tile plus one, and primes, one of them beyond what a block can keep in
+registers, while the other axes hold small ragged sizes that differ from one another.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from trueup.oracle.contract import Contract, Limit
-from trueup.oracle.contract.expressions import Expression
 
 WARP = 32
 # Beyond this many elements in the product of all axes a case costs seconds, not milliseconds.
-_LARGEST_PRODUCT = 1 << 15
+_LARGEST_PRODUCT = 1 << 16
+_LARGEST_TILE = 4096
+# A row of this length fits neither the registers nor the shared memory of one block.
+_LONG = 60_013
 _COMPANIONS = (5, 3, 7, 11, 2, 13)
 
 
@@ -46,6 +48,7 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
                 if other != axis
             }
             add({name: size if name == axis else others[name] for name in axes})
+        add({name: _LONG if name == axis else 1 for name in axes})
     add(dict.fromkeys(axes, 1))
     return found
 
@@ -68,18 +71,14 @@ def _candidates(contract: Contract, axis: str) -> list[int]:
 
 
 def _tiles(contract: Contract, axis: str) -> set[int]:
-    """Find tile sizes: the constants beside the axis in a grid, and constant block extents."""
+    """Find tile sizes: constants beside the axis in a launch, and constant block extents."""
     tiles: set[int] = set()
     for launch in contract.launches:
-        for expression in launch.grid:
+        for expression in (*launch.grid, *launch.block, launch.shared):
             if axis in expression.names:
                 tiles |= set(expression.constants())
-        tiles |= set(_constant_extents(launch.block))
-        block = [e.value({}) for e in launch.block if not e.names]
-        if len(block) == len(launch.block):
-            tiles.add(math.prod(block))
-    return {tile for tile in tiles if 1 < tile <= 4096}
-
-
-def _constant_extents(block: Iterable[Expression]) -> list[int]:
-    return [expression.value({}) for expression in block if not expression.names]
+        constant = [e.value({}) for e in launch.block if not e.names]
+        tiles |= set(constant)
+        if len(constant) == len(launch.block):
+            tiles.add(math.prod(constant))
+    return {tile for tile in tiles if 1 < tile <= _LARGEST_TILE}
