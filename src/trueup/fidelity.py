@@ -14,6 +14,7 @@ from trueup.oracle.contract import Contract, load_contract
 from trueup.oracle.errors import BackendUnavailable, OracleError
 from trueup.oracle.verdict import LaneVerdict, Outcome
 from trueup.oracle.verify import OpenSession, applicable_lanes, minimums, open_session
+from trueup.plugin import hung
 from trueup.reference import ReferenceError_
 from trueup.render.clean import printable
 from trueup.render.findings import Origin, finding_text
@@ -41,7 +42,7 @@ class ContractFile(pytest.File):
             for lane in applicable_lanes(contract, backend):
                 yield LaneItem.make(self, contract, backend, lane, None)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show a malformed contract as our message alone."""
         if isinstance(excinfo.value, OracleError):
             return printable(excinfo.value)
@@ -76,7 +77,10 @@ class LaneItem(pytest.Item):
         """Run the lane; anything but PASS and SKIPPED fails."""
         if self.lane is None:
             pytest.skip(self.reason or "")
-        verdict = _open(self).run(self.lane)
+        session = _open(self)
+        verdict = session.run(self.lane)
+        if getattr(session.backend, "hung", False):
+            self.config.stash[hung] = True
         self._count(verdict)
         short = minimums(self.contract, [verdict])
         if verdict.verdict is Outcome.SKIPPED:
@@ -89,11 +93,11 @@ class LaneItem(pytest.Item):
         texts += [finding_text(finding) for finding in short]
         raise LaneFailure("\n\n".join(texts) or str(verdict.verdict))
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what was found, without a traceback; a fault of trueup itself keeps its own."""
         if isinstance(excinfo.value, LaneFailure | OracleError | ReferenceError_):
             return printable(excinfo.value)
-        return super().repr_failure(excinfo)
+        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Say where the item comes from."""

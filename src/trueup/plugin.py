@@ -7,6 +7,7 @@ what collects and runs contracts is imported when the first contract is met.
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _BACKENDS = ("auto", "cuda", "host", "python", "all")
 _COUNTS = ("cases", "elements", "launches")
 _seen = pytest.StashKey[dict[str, Path]]()
-_summary = pytest.StashKey["Summary"]()
+hung = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,8 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and add the contracts asked for to what is collected."""
     config.addinivalue_line("markers", "fidelity: holds a kernel or rule to its reference")
     config.stash[_seen] = {}
-    config.stash[_summary] = summary = Summary()
-    config.pluginmanager.register(summary, "trueup-summary")
+    config.pluginmanager.register(Summary(), "trueup-summary")
     asked = [(path, config.invocation_params.dir) for path in config.getoption("trueup_contracts")]
     asked += [(path, config.rootpath) for path in config.getini("trueup_contracts")]
     for path, base in asked:
@@ -88,6 +88,7 @@ class Summary:
         self.contracts: set[str] = set()
         self.backends: set[str] = set()
         self.counts: Counter[str] = Counter()
+        self.status = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read a lane's counts off its report."""
@@ -98,13 +99,26 @@ class Summary:
         self.backends.add(str(known["trueup_backend"]))
         self.counts.update({name: int(str(known[f"trueup_{name}"])) for name in _COUNTS})
 
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Keep the exit status, for a process that has to leave early."""
+        self.status = int(exitstatus)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """Leave at once where a kernel still holds the device: an orderly exit would wait."""
+        if config.stash.get(hung, False):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.status)
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say in one line what was checked, and what kind of evidence it is."""
         if not self.contracts:
             return
         from trueup.render.counts import checked
 
-        line = checked(len(self.contracts), *(self.counts[name] for name in _COUNTS), self.backends)
+        cases, elements, launches = (self.counts[name] for name in _COUNTS)
+        line = checked(len(self.contracts), cases, elements, launches, self.backends)
         terminalreporter.write_line(f"trueup: {line}")
 
 

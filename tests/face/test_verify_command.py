@@ -199,3 +199,16 @@ def test_an_interrupt_is_130(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> 
     result = _run("verify", kernels / "right.toml")
     assert result.exit_code == 130
     assert "Traceback" not in result.output
+
+
+def test_a_kernel_that_never_gives_the_device_back_ends_the_process_after_the_report(
+    kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int] = []
+    monkeypatch.setattr("os._exit", left.append)
+    lane = LaneVerdict("numeric", Outcome.FAIL)
+    contract = ContractVerdict("a", Outcome.FAIL, "r", "cuda", "d", (lane,))
+    _answer(monkeypatch, Verification(Outcome.FAIL, "cuda", (contract,), hung=True))
+    result = _run("verify", kernels / "right.toml")
+    assert left == [1]
+    assert "FAIL: 1 contract" in result.stdout

@@ -13,7 +13,10 @@ from trueup.cli.options import TableFormat
 def doctor(
     format: Annotated[TableFormat, typer.Option(help="How to print it.")] = TableFormat.TEXT,
 ) -> None:
-    """Say what this machine can do, and what to install for the rest."""
+    """Say what this machine can do, and how to get the rest.
+
+    Exits with 2 where no backend can run a compiled kernel.
+    """
     from trueup.diagnosis import diagnose
 
     diagnosis = diagnose()

@@ -20,7 +20,7 @@ def equations(
     ] = None,
     format: Annotated[TableFormat, typer.Option(help="How to print them.")] = TableFormat.TEXT,
 ) -> None:
-    """List the equations, with their sources, readings, wrong forms and shipped kernels."""
+    """List the equations: sources, readings, and who claims them."""
     from trueup.reference import catalogue, get
     from trueup.render import equations as render
     from trueup.shipped import claims

@@ -27,7 +27,7 @@ def gate(
         typer.Option(metavar="DIR", help="Write DIR/gate.html as well.", show_default=False),
     ] = None,
 ) -> None:
-    """Judge a run's artifacts by the rules of a profile and report every finding."""
+    """Judge a run's artifacts by the rules of a profile."""
     from trueup.cli.progress import gate_progress
     from trueup.gates import judge
 

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+from rich.console import Console, RenderableType
 
 _WIDEST = 4000
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the command, which has an exit code for it."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again that is being handled."""
+        raise BrokenPipeError
+
+
 def console(stream: IO[str] | None = None) -> Console:
     """Make a console on `stream` (stdout); plain where it is no terminal or NO_COLOR is set."""
-    from rich.console import Console
-
     file = sys.stdout if stream is None else stream
     terminal = file.isatty()
     plain = not terminal or bool(os.environ.get("NO_COLOR"))
-    return Console(
+    return _Console(
         file=file,
         force_terminal=terminal,
         color_system=None if plain else "auto",
