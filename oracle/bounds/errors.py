@@ -1,0 +1,14 @@
+"""Errors of the bounds engine."""
+
+from __future__ import annotations
+
+
+class BoundsError(Exception):
+    """A bound cannot be derived; the message says what, where and what to do."""
+
+
+class Unsupported(BoundsError):
+    """The reference does something the array types cannot follow.
+
+    Inside an evaluation this makes the engine fall back to perturbing the inputs.
+    """

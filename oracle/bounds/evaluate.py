@@ -1,0 +1,166 @@
+"""Evaluating the forms of an equation on one case: values, allowed errors, worst cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cache import Cache
+from .digest import case_digest
+from .errors import BoundsError, Unsupported
+from .follow import follow
+from .formats import output_format
+from .perturb import perturb
+from .plain import Inputs, checked, plain_values
+from .precision import Precision
+from .rule import Alternative
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The bounds of one case.
+
+    `values` are the plain results of form 0. `outputs` holds, per output, one alternative per
+    form and outcome: an element passes if it fits any of them.
+    """
+
+    values: tuple[Array, ...]
+    outputs: tuple[tuple[Alternative, ...], ...]
+    dtypes: tuple[str, ...]
+    samples: int
+    outcomes: int
+    exhaustive: bool
+    notes: tuple[str, ...]
+
+    @property
+    def systematic(self) -> tuple[bool, ...]:
+        """Per output: is its rounding systematic in any alternative?"""
+        return tuple(any(a.systematic for a in output) for output in self.outputs)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many samples and outcomes an evaluation takes."""
+
+    samples: int
+    outcomes: int
+    stage: int
+
+
+FIRST = Effort(32, 8, 0)
+CONFIRM = Effort(256, 64, 1)
+
+
+class Evaluator:
+    """Derives the allowed error of every output element of one case.
+
+    `forms` are equivalent formulas of the equation, called by keyword with `inputs`.
+    """
+
+    def __init__(
+        self,
+        forms: Sequence[Callable[..., Any]],
+        inputs: Mapping[str, Array | float | int],
+        precision: Precision,
+        output_dtypes: Sequence[str],
+        *,
+        seed: int,
+        cache: Path | None = None,
+    ) -> None:
+        if not forms:
+            raise BoundsError("no form of the equation was given; pass at least one function")
+        for dtype in output_dtypes:
+            output_format(dtype)
+        self.forms = tuple(forms)
+        self.inputs: Inputs = checked(inputs)
+        self.precision = precision
+        self.dtypes = tuple(output_dtypes)
+        self.seed = seed
+        self._cache = Cache(cache)
+        self._values: list[tuple[Array, ...]] | None = None
+        self._done: dict[int, Evaluation] = {}
+
+    def evaluation(self) -> Evaluation:
+        """32 samples, 4 witnesses, up to 8 outcomes of every form; kept on disk."""
+        return self._evaluated(FIRST)
+
+    def confirmed(self) -> Evaluation:
+        """256 fresh samples and up to 64 outcomes: what a failure is judged by."""
+        return self._evaluated(CONFIRM)
+
+    def values(self) -> tuple[Array, ...]:
+        """The plain results of form 0."""
+        return self._plain()[0]
+
+    def _plain(self) -> list[tuple[Array, ...]]:
+        if self._values is None:
+            found = [plain_values(form, self.inputs, len(self.dtypes)) for form in self.forms]
+            for i, values in enumerate(found):
+                shapes, wanted = [v.shape for v in values], [v.shape for v in found[0]]
+                if shapes != wanted:
+                    raise BoundsError(
+                        f"form {i} of the equation returns shapes {shapes}, form 0 {wanted}"
+                    )
+            self._values = found
+        return self._values
+
+    def _evaluated(self, effort: Effort) -> Evaluation:
+        known = self._done.get(effort.stage)
+        if known is not None:
+            return known
+        key = case_digest(
+            self.forms,
+            self.inputs,
+            self.precision,
+            self.dtypes,
+            (self.seed, effort.stage, effort.samples, effort.outcomes),
+        )
+        found = self._cache.load(key) if key is not None else None
+        if found is None:
+            found = self._evaluate(effort)
+            if key is not None:
+                self._cache.store(key, found)
+        self._done[effort.stage] = found
+        return found
+
+    def _evaluate(self, effort: Effort) -> Evaluation:
+        notes: list[str] = []
+        outputs: list[list[Alternative]] = [[] for _ in self.dtypes]
+        outcomes, exhaustive = 1, True
+        for index, form in enumerate(self.forms):
+            plain = self._plain()[index]
+            try:
+                found = follow(self, form, index, plain, effort)
+            except Unsupported as reason:
+                found = perturb(self, form, index, plain, effort, str(reason))
+            outcomes = max(outcomes, found.outcomes)
+            exhaustive = exhaustive and found.exhaustive
+            notes += [n for n in found.notes if n not in notes]
+            for kept, new in zip(outputs, found.alternatives, strict=True):
+                _merge(kept, new)
+        return Evaluation(
+            values=self._plain()[0],
+            outputs=tuple(tuple(output) for output in outputs),
+            dtypes=self.dtypes,
+            samples=effort.samples,
+            outcomes=outcomes,
+            exhaustive=exhaustive,
+            notes=tuple(notes),
+        )
+
+
+def _merge(kept: list[Alternative], new: Sequence[Alternative]) -> None:
+    for alternative in new:
+        for i, known in enumerate(kept):
+            if np.array_equal(known.value, alternative.value, equal_nan=True):
+                kept[i] = known.merged(alternative)
+                break
+        else:
+            kept.append(alternative)

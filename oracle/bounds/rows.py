@@ -1,0 +1,315 @@
+"""The array a reference is evaluated on instead of `numpy.ndarray`.
+
+`Rows.d` has a hidden leading axis. For sampled rounding its rows are the plain value, the samples
+and the witnesses; for the worst case they are the value and its largest error. A leading axis of
+one means that nothing is known to differ: an exact number, an integer, a truth value.
+What the rows mean is the model's business; this class only makes them behave like an array.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from .chains import Chain, Lazy, single
+from .errors import Unsupported
+from .keys import is_basic, native_key, positions
+
+if TYPE_CHECKING:
+    from .model import Model
+
+Array = NDArray[Any]
+
+# Methods that are the NumPy function of the same name with the array first.
+_METHODS = frozenset(
+    ["sum", "mean", "var", "std", "max", "min", "any", "all", "argmax", "argmin", "argsort", "cumsum", "cumprod", "dot", "clip", "ravel", "swapaxes", "squeeze", "take", "repeat", "prod", "trace", "nonzero", "diagonal", "round", "searchsorted", "ptp", "choose", "compress", "partition", "argpartition", "conj"]
+)
+
+
+class Rows(NDArrayOperatorsMixin):
+    """An array with rows on a hidden leading axis; everything else as `numpy.ndarray`."""
+
+    __slots__ = ("_d", "_parent", "_view", "chain", "fused", "model")
+    __array_priority__ = 1000.0
+
+    def __init__(
+        self,
+        model: Model,
+        d: Array,
+        parent: Rows | None = None,
+        view: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.model = model
+        self._d = d
+        self._parent = parent
+        self._view = view
+        self.chain: Lazy | Chain | None = None
+        self.fused: Array | None = None
+
+    @property
+    def d(self) -> Array:
+        """All rows. A view follows its base when that grew from one row to all."""
+        parent = self._parent
+        if parent is not None and self._view is not None:
+            base = parent.d
+            if base.shape[0] != self._d.shape[0]:
+                self._d = self._view(base)
+        return self._d
+
+    @property
+    def v(self) -> Array:
+        """The plain value: row 0."""
+        first: Array = self.d[0]
+        return first
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As `ndarray.shape`."""
+        return self._d.shape[1:]
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        self._d = self.reshape(shape).d
+        self._parent = self._view = self.chain = None
+
+    @property
+    def ndim(self) -> int:
+        """As `ndarray.ndim`."""
+        return self._d.ndim - 1
+
+    @property
+    def size(self) -> int:
+        """As `ndarray.size`."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype the reference sees; long double is shown as float64."""
+        kind = self._d.dtype
+        return np.dtype(np.float64) if kind.kind == "f" else kind
+
+    @property
+    def floating(self) -> bool:
+        """True for floating-point rows, which carry rounding."""
+        return self._d.dtype.kind == "f"
+
+    @property
+    def T(self) -> Rows:
+        """As `ndarray.T`."""
+        return self.transpose()
+
+    real = property(lambda self: self)
+    imag = property(lambda self: self * 0.0)
+    flat = property(lambda self: self.ravel())
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Every ufunc goes to the model."""
+        from .dispatch import call_ufunc
+
+        return call_ufunc(self.model, ufunc, method, inputs, kwargs)
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        """Every other NumPy function goes through the table of handlers."""
+        from .dispatch import call_function
+
+        return call_function(self.model, func, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        """Integers and truth values are exact and may leave; floats never leave silently."""
+        if self.floating:
+            raise Unsupported("a value left the array type: numpy asked for a plain array")
+        return np.array(self.v, dtype=dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _METHODS:
+            return functools.partial(getattr(np, name), self)
+        raise AttributeError(f"the bounds array type has no attribute {name!r}")
+
+    def __getitem__(self, key: Any) -> Rows:
+        key = native_key(key)
+        basic = is_basic(key)
+        full = (slice(None), *(key if basic else positions(key, self.shape)))
+        part = self.d[full]
+        out = Rows(self.model, part)
+        if basic and part.ndim > 1:
+            out._parent, out._view = self, lambda base: base[full]
+        if self.chain is not None:
+            chain, inner = self.chain, full[1:]
+            out.chain = Lazy(lambda: resolve(chain).broadcast(self.shape).map(lambda f: f[inner]))
+        return out
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        key = native_key(key)
+        if not self.floating:
+            self._d[0][key] = self.model.integers(value)
+            return
+        inner = key if is_basic(key) else positions(key, self.shape)
+        rows = self.model.floats(value)
+        if rows.d.shape[0] > self.d.shape[0]:
+            self.grow()
+        self._put((slice(None), *inner), rows.d)
+        self._put_chain(inner, rows)
+
+    def _put(self, full: tuple[Any, ...], d: Array) -> None:
+        base = self.d
+        if not base.flags.writeable:
+            raise ValueError("assignment destination is read-only")
+        d = self.model.match(d, base.shape[0])
+        room = base[full].ndim
+        while d.ndim > room and d.shape[1] == 1:
+            d = d[:, 0]
+        if d.ndim < room:
+            d = d.reshape((d.shape[0],) + (1,) * (room - d.ndim) + d.shape[1:])
+        base[full] = d
+
+    def _put_chain(self, inner: tuple[Any, ...], rows: Rows) -> None:
+        parent = self._parent
+        while parent is not None:
+            parent.chain = None
+            parent = parent._parent
+        if self.chain is None and rows.chain is None:
+            return
+        if rows.ndim == self.ndim and rows.shape == self.shape and rows.chain is None:
+            self.chain = None
+            return
+        chain = self.chain
+        if not isinstance(chain, Chain) or chain.count.shape != self.shape:
+            before = resolve(chain) if chain is not None else self.term()
+            chain = before.broadcast(self.shape)
+            self.chain = chain
+        new = resolve(rows.chain) if rows.chain is not None else rows.term()
+        chain.write(inner, new)
+
+    def grow(self) -> None:
+        """Give a single row all of them, so that it can hold values with rounding."""
+        if self._parent is not None and self._parent.d.shape[0] != self.model.height:
+            self._parent.grow()
+        if self.d.shape[0] != self.model.height:
+            self._d = np.array(self.model.full(self.d))
+            self._parent = self._view = None
+
+    def term(self) -> Chain:
+        """This value as one term of a sum."""
+        v = self.v.copy()
+        return single(v, self.d.shape[0] == 1, self.model.error(self))
+
+    def replace(self, other: Rows) -> Rows:
+        """In-place assignment of a result: `x += y`."""
+        if self.ndim == 0:
+            return other  # a NumPy scalar is not changed in place, its name is bound anew
+        self[...] = other
+        self.chain = other.chain
+        return self
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Rows]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        from .decisions import truth
+
+        return bool(truth(self).v)
+
+    def __int__(self) -> int:
+        return int(self.model.integers(self).item())
+
+    def __index__(self) -> int:
+        if self.floating or self.ndim:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self.v)
+
+    def __float__(self) -> float:
+        raise Unsupported("a value left the array type through float()")
+
+    def __complex__(self) -> complex:
+        raise Unsupported("complex numbers are not followed")
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        if self.floating or self.ndim:
+            raise TypeError("unhashable type: an array")
+        return hash(int(self.v))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return int(np.rint(self)) if digits is None else np.round(self, digits)
+
+    def __repr__(self) -> str:
+        return f"Rows(value={self.v!r}, rows={self.d.shape[0]})"
+
+    def reshape(self, *shape: Any, order: str = "C", **_: Any) -> Rows:
+        """As `ndarray.reshape`."""
+        return _reshape(self, shape, order)
+
+    def transpose(self, *axes: Any) -> Rows:
+        """As `ndarray.transpose`."""
+        return np.transpose(self, _unpack(axes) or None)  # type: ignore[call-overload,no-any-return]
+
+    def flatten(self, order: str = "C") -> Rows:
+        """As `ndarray.flatten`."""
+        return self.reshape(-1, order=order).copy()
+
+    def copy(self, order: str = "C") -> Rows:
+        """As `ndarray.copy`."""
+        out = Rows(self.model, self.d.copy())
+        out.chain = self.chain
+        return out
+
+    def astype(self, dtype: Any, **_: Any) -> Rows:
+        """As `ndarray.astype`; a narrower float rounds every row."""
+        return self.model.cast(self, dtype)
+
+    def fill(self, value: Any) -> None:
+        """As `ndarray.fill`."""
+        self[...] = value
+
+    def item(self, *index: Any) -> Any:
+        """As `ndarray.item`, but floats stay in the array type."""
+        one = self[_unpack(index)] if index else self.reshape(())
+        return one if one.floating else one.v.item()
+
+    def tolist(self) -> Any:
+        """As `ndarray.tolist`, but floats stay in the array type."""
+        if not self.floating:
+            return self.v.tolist()
+        return [x.tolist() for x in self] if self.ndim else self
+
+    def sort(self, axis: int = -1, **_: Any) -> None:
+        """As `ndarray.sort`: in place."""
+        self[...] = np.sort(self, axis=axis)  # type: ignore[call-overload]
+
+
+def resolve(chain: Lazy | Chain) -> Chain:
+    """The chain itself, worked out where it was put off."""
+    return chain.get() if isinstance(chain, Lazy) else chain
+
+
+def _unpack(args: tuple[Any, ...]) -> Any:
+    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+
+
+def _reshape(x: Rows, shape: Any, order: str) -> Rows:
+    shape = _unpack(shape)
+    sizes = tuple(int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    target = np.broadcast_to(np.int8(0), x.shape).reshape(sizes).shape
+    if order == "F":
+        turned = tuple(range(x.ndim, 0, -1))
+        flat = x.d.transpose(0, *turned).reshape((-1, *target[::-1]))
+        return Rows(x.model, flat.transpose(0, *range(len(target), 0, -1)))
+
+    def view(d: Array) -> Array:
+        return d.reshape((d.shape[0], *target))
+
+    out = Rows(x.model, view(x.d))
+    if np.shares_memory(out._d, x.d) if x.size else False:
+        out._parent, out._view = x, view
+    return out
