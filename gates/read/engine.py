@@ -52,7 +52,7 @@ class Engine:
         self.last_fault: Fault | None = None
         self._rows = RowReader(limits)
         self._report = report
-        self._placed: dict[tuple[str, str], int] = {}
+        self._placed: dict[tuple[str, str | None], int] = {}
 
     def fault(self, fault: Fault) -> None:
         """Pass a fault on."""
@@ -126,7 +126,7 @@ class Engine:
         byte, line = None, raw.line
         if placed < self.limits.located:
             self._placed[flaw.kind, flaw.key] = placed + 1
-            span = scan(raw.text, self.limits).values.get(flaw.key)
+            span = scan(raw.text, self.limits).values.get(flaw.key or "")
             if span is not None:
                 byte = raw.byte + span[0]
                 line += raw.text.count(b"\n", 0, span[0])

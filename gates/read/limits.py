@@ -13,7 +13,7 @@ class Limits:
     first_piece: int = 1 << 20  # learned from untyped, which is slower: so kept short
     max_row: int = 16 << 20
     max_depth: int = 64  # levels of nesting
-    max_digits: int = 400  # of one number: past any double and any int64
+    max_digits: int = 400  # of one integer
     max_keys: int = 20_000  # distinct keys of one file
     late_after: int = 1_000  # rows; a key first seen later is reported
     located: int = 200  # faults of one kind and key that get an exact byte; the rest is counted

@@ -108,8 +108,6 @@ class RowReader:
         return self._located[flaw.kind, flaw.key] >= self.limits.located
 
     def _float(self, text: str) -> float:
-        if is_too_long(text, self.limits.max_digits):
-            return _flawed(float(text), "number_too_long", f"{len(text)} characters")
         value = float(text)
         kind = flaw_of_float(text, value)
         return value if kind is None else _flawed(value, kind, text)

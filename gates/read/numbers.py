@@ -32,8 +32,13 @@ def may_underflow(text: bytes) -> bool:
 
 
 def is_too_long(text: str, max_digits: int) -> bool:
-    """Whether a number has more digits than any real value needs."""
+    """Whether an integer has more digits than any type holds."""
     return len(text) > max_digits
+
+
+def is_huge(value: int, max_digits: int) -> bool:
+    """The same of an integer that is parsed already; its digits need not be written out."""
+    return value.bit_length() * 3 // 10 > max_digits
 
 
 def fits_int64(value: int) -> bool:

@@ -177,12 +177,12 @@ class _Scanner:
 
     def number(self, text: bytes, pos: int) -> None:
         """Judge a number token that has the right form."""
-        if is_too_long(text.decode(), self.limits.max_digits):
-            self.flaw("number_too_long", f"{len(text)} characters", pos)
-        elif any(char in text for char in b".eE"):
+        if any(char in text for char in b".eE"):
             kind = flaw_of_float(text.decode(), float(text))
             if kind is not None:
                 self.flaw(kind, show(text), pos)
+        elif is_too_long(text.decode(), self.limits.max_digits):
+            self.flaw("number_too_long", f"{len(text)} characters", pos)
 
     def value_done(self, pos: int, text: bytes) -> None:
         """A value is complete: check its key for a twin, and wait for a comma."""

@@ -12,7 +12,7 @@ import polars as pl
 from trueup.gates.findings import show
 from trueup.gates.read.limits import Limits
 from trueup.gates.read.lines import Row
-from trueup.gates.read.numbers import exact_as_float, fits_int64
+from trueup.gates.read.numbers import exact_as_float, fits_int64, is_huge
 
 DTYPES: dict[str, type[pl.DataType]] = {
     "int": pl.Int64,
@@ -41,7 +41,7 @@ class CellFlaw:
 
     index: int
     kind: str
-    key: str
+    key: str | None
     got: str
     withheld: bool
 
@@ -99,8 +99,8 @@ class Table:
                     flaws.append(CellFlaw(index, "unusable_key", pattern, show(pattern), True))
                     continue
                 if len(self.columns) + len(new) > self.limits.max_keys:
-                    got = f"{len(self.columns) + len(new)} keys"
-                    flaws.append(CellFlaw(index, "too_many_keys", new[0], got, True))
+                    got = f"{show(new[0])} after {len(self.columns)} other keys"
+                    flaws.append(CellFlaw(index, "too_many_keys", None, got, True))
                     continue
                 self._register(new, index, numbers[index], flaws)
                 known.add(shape)
@@ -158,7 +158,10 @@ class Table:
         for index, cell in enumerate(cells):
             if type(cell) is not int:
                 continue
-            if column.kind == "int" and not fits_int64(cell):
+            if is_huge(cell, self.limits.max_digits):
+                got = f"about {cell.bit_length() * 3 // 10} digits"
+                flaws.append(CellFlaw(index, "number_too_long", column.name, got, True))
+            elif column.kind == "int" and not fits_int64(cell):
                 flaws.append(CellFlaw(index, "int64", column.name, show(cell), True))
             elif column.kind == "float" and not exact_as_float(cell):
                 flaws.append(CellFlaw(index, "lost_digits", column.name, show(cell), True))
