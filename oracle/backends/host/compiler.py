@@ -18,7 +18,8 @@ from trueup.oracle.errors import BackendUnavailable, CompileError
 ENTRY = "trueup-entry"
 _ERROR = re.compile(r"^(.+?):(\d+)(?::(\d+))?: (?:fatal )?error: (.*)$", re.MULTILINE)
 _COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-w")
-_LANGUAGE = ("-O2", "-g1", "-ffp-contract=off", "-fno-threadsafe-statics")
+# DWARF 4: addr2line misreads files named by #line in version 5.
+_LANGUAGE = ("-O2", "-g1", "-gdwarf-4", "-ffp-contract=off", "-fno-threadsafe-statics")
 _SANITIZE = ("-fsanitize=undefined,float-cast-overflow", "-fno-sanitize=vptr")
 
 
@@ -102,9 +103,7 @@ def compile_error(output: str, tree: SourceTree) -> HostCompileError:
     text = tree.localise(output)
     for found in _ERROR.finditer(output):
         place = ":".join(part for part in found.group(1, 2, 3) if part)
-        return HostCompileError(
-            tree.localise(found[4]), where=tree.localise(place), output=text
-        )
+        return HostCompileError(tree.localise(found[4]), where=tree.localise(place), output=text)
     lines = [line for line in text.splitlines() if line.strip()]
     what = lines[0] if lines else "the compiler failed without a message"
     return HostCompileError(what, where=str(tree.paths[0]), output=text)

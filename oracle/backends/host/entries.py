@@ -1,4 +1,4 @@
-"""Finds out, in words a user can act on, whether the entries asked for are kernels of the source."""
+"""Finds out, in words a user can act on, whether the entries asked for are kernels at all."""
 
 from __future__ import annotations
 

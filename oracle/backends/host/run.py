@@ -197,10 +197,11 @@ def _content(buffer: Buffer, options: RunOptions) -> AnyArray | None:
 
 def _refusal(launch: Launch) -> Fault | None:
     """Say why a device would refuse this launch, if it would."""
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
     limits = [
-        *((f"grid.{axis}", n, m) for axis, n, m in zip("xyz", launch.grid, _MOST_BLOCKS)),
-        *((f"block.{a}", n, m) for a, n, m in zip("xyz", launch.block, _MOST_THREADS_OF_AXIS)),
-        ("threads of a block", int(np.prod(launch.block, dtype=np.int64)), _MOST_THREADS),
+        *zip(("grid.x", "grid.y", "grid.z"), launch.grid, _MOST_BLOCKS, strict=True),
+        *zip(("block.x", "block.y", "block.z"), launch.block, _MOST_THREADS_OF_AXIS, strict=True),
+        ("threads of a block", threads, _MOST_THREADS),
     ]
     for name, got, most in limits:
         if not 1 <= got <= most:

@@ -67,8 +67,7 @@ def _read(path: Path) -> list[_Symbol]:
     entry_size, count = struct.unpack_from(order + "HH", data, 0x3A)
     # name, type, flags, address, offset, size, link, info, alignment, entry size
     sections = [
-        struct.unpack_from(order + "IIQQQQIIQQ", data, table + i * entry_size)
-        for i in range(count)
+        struct.unpack_from(order + "IIQQQQIIQQ", data, table + i * entry_size) for i in range(count)
     ]
     symbols = []
     for section in sections:
