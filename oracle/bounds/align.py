@@ -13,13 +13,14 @@ Array = NDArray[Any]
 def aligned(rows: list[Array]) -> list[Array]:
     """The arrays with ones put in after the hidden axis, so that they broadcast as plain ones."""
     depth = max(d.ndim for d in rows)
-    return [
-        d if d.ndim == depth else d.reshape(d.shape[:1] + (1,) * (depth - d.ndim) + d.shape[1:])
-        for d in rows
-    ]
+    return [d if d.ndim == depth else _deepened(d, depth) for d in rows]
 
 
 def broadcast_rows(d: Array, shape: tuple[int, ...]) -> Array:
     """Rows broadcast to the shape of their elements."""
-    d = d.reshape(d.shape[:1] + (1,) * (len(shape) + 1 - d.ndim) + d.shape[1:])
-    return np.broadcast_to(d, (d.shape[0], *shape))
+    return np.broadcast_to(_deepened(d, len(shape) + 1), (d.shape[0], *shape))
+
+
+def _deepened(d: Array, depth: int) -> Array:
+    shape: tuple[int, ...] = d.shape
+    return d.reshape(shape[:1] + (1,) * (depth - d.ndim) + shape[1:])

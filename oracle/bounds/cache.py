@@ -77,7 +77,7 @@ class Cache:
             handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]
+                    np.savez(file, **arrays)
                 os.replace(name, self.folder / f"{key}.npz")
             except BaseException:
                 with contextlib.suppress(OSError):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+import numpy
 
 from . import decisions
 from .dispatch import handles
@@ -15,7 +14,7 @@ from .rows import Rows
 if TYPE_CHECKING:
     from .model import Model
 
-Array = NDArray[Any]
+np: Any = numpy  # NumPy's stubs know arrays only, not rows
 
 
 def axes_of(x: Rows, axis: Any) -> tuple[int, ...]:
@@ -26,14 +25,14 @@ def axes_of(x: Rows, axis: Any) -> tuple[int, ...]:
     return tuple(sorted(int(a) % x.ndim for a in parts))
 
 
-def flat_last(x: Rows, axis: Any) -> Rows:
+def flat_last(x: Rows, axis: Any) -> Any:
     """The axes of a reduction moved to the end and joined."""
     axes = axes_of(x, axis)
     if len(axes) == 1 and axes[0] == x.ndim - 1:
         return x
     kept = [i for i in range(x.ndim) if i not in axes]
     turned = np.transpose(x, (*kept, *axes))
-    return turned.reshape([x.shape[i] for i in kept] + [-1 if x.size else 0])  # type: ignore[return-value]
+    return turned.reshape([x.shape[i] for i in kept] + [-1 if x.size else 0])
 
 
 def kept_shape(x: Rows, axis: Any, keepdims: bool) -> tuple[int, ...]:
@@ -47,19 +46,16 @@ def kept_shape(x: Rows, axis: Any, keepdims: bool) -> tuple[int, ...]:
 @handles(np.sum)
 def _sum(
     model: Model, a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, **more: Any
-) -> Rows:
+) -> Any:
     x = model.floats(a)
     where, initial = more.get("where", True), more.get("initial", 0)
     if where is not True:
-        x = np.where(model.lift(where), x, 0.0)  # type: ignore[call-overload]
+        x = np.where(model.lift(where), x, 0.0)
     if x.ndim == 0:
         return x + initial if isinstance(initial, Rows) or initial else x
     keepdims = keepdims is True
     axes = axes_of(x, axis)
-    if len(axes) == 1:
-        out = model.total(x, axes[0])
-    else:
-        out = model.total(flat_last(x, axis), -1)
+    out = model.total(x, axes[0]) if len(axes) == 1 else model.total(flat_last(x, axis), -1)
     out = model.wrap(out.d.reshape((out.d.shape[0], *kept_shape(x, axis, keepdims))))
     out = model.anchor(out, np.sum(x.v, axis=axis, keepdims=keepdims))
     return out + initial if isinstance(initial, Rows) or initial else out
@@ -72,13 +68,13 @@ def _count(x: Rows, axis: Any) -> int:
 @handles(np.mean, floats=True)
 def _mean(
     model: Model, a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, **more: Any
-) -> Rows:
+) -> Any:
     x = model.floats(a)
     if "where" in more:
         mask = np.broadcast_to(np.asarray(more["where"]), x.shape)
         count: Any = mask.sum(axis=axis, keepdims=keepdims is True)
-        return np.sum(x, axis=axis, keepdims=keepdims, where=mask) / count  # type: ignore[call-overload,no-any-return]
-    out = np.sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)  # type: ignore[call-overload]
+        return np.sum(x, axis=axis, keepdims=keepdims, where=mask) / count
+    out = np.sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
     return model.anchor(out, np.mean(x.v, axis=axis, keepdims=keepdims is True))
 
 
@@ -92,15 +88,15 @@ def _var(
     ddof: Any = 0,
     keepdims: Any = False,
     **_: Any,
-) -> Rows:
+) -> Any:
     x = model.floats(a)
-    off = x - np.mean(x, axis=axis, keepdims=True)  # type: ignore[call-overload]
+    off = x - np.mean(x, axis=axis, keepdims=True)
     var = np.sum(off * off, axis=axis, keepdims=keepdims) / (_count(x, axis) - ddof)
     return model.anchor(var, np.var(x.v, axis=axis, ddof=ddof, keepdims=keepdims is True))
 
 
 @handles(np.std, floats=True)
-def _std(model: Model, a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Rows:
+def _std(model: Model, a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
     x = model.floats(a)
     out = np.sqrt(_var(model, x, axis, *args, **kwargs))
     return model.anchor(out, np.std(x.v, axis, *args, **kwargs))
@@ -109,16 +105,16 @@ def _std(model: Model, a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> R
 @handles(np.average, floats=True)
 def _average(
     model: Model, a: Any, axis: Any = None, weights: Any = None, keepdims: Any = False, **_: Any
-) -> Rows:
+) -> Any:
     x = model.floats(a)
     if weights is None:
-        return np.mean(x, axis=axis, keepdims=keepdims)  # type: ignore[call-overload,no-any-return]
+        return np.mean(x, axis=axis, keepdims=keepdims)
     w = model.floats(weights)
     if w.shape != x.shape:
         shape = [1] * x.ndim
         shape[axis] = -1
         w = w.reshape(shape)
-    total = np.sum(np.broadcast_to(w, x.shape), axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+    total = np.sum(np.broadcast_to(w, x.shape), axis=axis, keepdims=keepdims)
     out = np.sum(x * w, axis=axis, keepdims=keepdims) / total
     native = np.average(x.v, axis=axis, weights=w.v.reshape(np.shape(model.lift(weights).v)))
     return model.anchor(out, native if keepdims is not True else np.expand_dims(native, axis))
@@ -127,7 +123,7 @@ def _average(
 @handles(np.prod)
 def _prod(
     model: Model, a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, **_: Any
-) -> Rows:
+) -> Any:
     x = model.floats(a)
     rows = flat_last(x, axis)
     if not rows.shape[-1]:
@@ -137,13 +133,13 @@ def _prod(
         rest = rows[..., 2 * half :]
         rows = rows[..., :half] * rows[..., half : 2 * half]
         if rest.shape[-1]:
-            rows = np.concatenate([rows, rest], axis=-1)  # type: ignore[list-item,assignment]
+            rows = np.concatenate([rows, rest], axis=-1)
     out = model.wrap(rows.d.reshape((rows.d.shape[0], *kept_shape(x, axis, keepdims is True))))
     return model.anchor(out, np.prod(x.v, axis=axis, keepdims=keepdims is True))
 
 
 @handles(np.cumsum)
-def _cumsum(model: Model, a: Any, axis: Any = None, **_: Any) -> Rows:
+def _cumsum(model: Model, a: Any, axis: Any = None, **_: Any) -> Any:
     x = model.floats(a)
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -151,24 +147,24 @@ def _cumsum(model: Model, a: Any, axis: Any = None, **_: Any) -> Rows:
 
 
 @handles(np.cumprod)
-def _cumprod(model: Model, a: Any, axis: Any = None, **_: Any) -> Rows:
+def _cumprod(model: Model, a: Any, axis: Any = None, **_: Any) -> Any:
     x = model.floats(a)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    lines = np.moveaxis(x, axis, 0)  # type: ignore[call-overload]
+    lines = np.moveaxis(x, axis, 0)
     parts = [lines[0]]
     for i in range(1, lines.shape[0]):
         parts.append(parts[-1] * lines[i])
     out = np.stack(parts, axis=axis)
-    return model.anchor(out, np.cumprod(x.v, axis=axis))  # type: ignore[arg-type]
+    return model.anchor(out, np.cumprod(x.v, axis=axis))
 
 
 def _extreme(function: Any) -> Any:
-    def handler(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **more: Any) -> Rows:
+    def handler(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **more: Any) -> Any:
         x = model.floats(a)
         where, initial = more.get("where", True), more.get("initial")
         if where is not True:
-            x = np.where(model.lift(where), x, initial)  # type: ignore[call-overload]
+            x = np.where(model.lift(where), x, initial)
         shape = kept_shape(x, axis, keepdims is True)
         out = model.rowwise(function, flat_last(x, axis), -1) if x.ndim else x
         out = model.wrap(out.d.reshape((out.d.shape[0], *shape)))
@@ -193,18 +189,18 @@ def _ptp(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **_: Any
 @handles(np.nansum)
 def _nansum(model: Model, a: Any, axis: Any = None, **kwargs: Any) -> Any:
     x = model.floats(a)
-    return np.sum(np.where(np.isnan(x.v), 0.0, x), axis=axis, **kwargs)  # type: ignore[call-overload]
+    return np.sum(np.where(np.isnan(x.v), 0.0, x), axis=axis, **kwargs)
 
 
 @handles(np.nanmean, floats=True)
 def _nanmean(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
     x = model.floats(a)
     count = np.sum(~np.isnan(x.v), axis=axis, keepdims=keepdims is True)
-    return np.nansum(x, axis=axis, keepdims=keepdims) / count  # type: ignore[call-overload]
+    return np.nansum(x, axis=axis, keepdims=keepdims) / count
 
 
 def _logical(function: Any) -> Any:
-    def handler(model: Model, a: Any, *args: Any, **kwargs: Any) -> Rows:
+    def handler(model: Model, a: Any, *args: Any, **kwargs: Any) -> Any:
         return model.exact(function(decisions.truth(model.lift(a)).v, *args, **kwargs))
 
     return handler
@@ -263,7 +259,7 @@ def _diff(model: Model, a: Any, n: int = 1, axis: int = -1, **more: Any) -> Any:
     ends = [more[k] for k in ("prepend", "append") if k in more]
     if ends:
         raise Unsupported("numpy.diff with prepend or append")
-    lines = np.moveaxis(x, axis, -1)  # type: ignore[call-overload]
+    lines = np.moveaxis(x, axis, -1)
     for _ in range(n):
         lines = lines[..., 1:] - lines[..., :-1]
     return np.moveaxis(lines, -1, axis)
@@ -271,8 +267,8 @@ def _diff(model: Model, a: Any, n: int = 1, axis: int = -1, **more: Any) -> Any:
 
 @handles(np.trapezoid)
 def _trapezoid(model: Model, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = np.moveaxis(model.floats(y), axis, -1)  # type: ignore[call-overload]
-    width = dx if x is None else np.diff(model.floats(x), axis=-1)  # type: ignore[call-overload]
+    y = np.moveaxis(model.floats(y), axis, -1)
+    width = dx if x is None else np.diff(model.floats(x), axis=-1)
     return np.sum(width * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
 
 

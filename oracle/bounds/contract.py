@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import numpy
 
 from .composed import axes_of
 from .dispatch import handles, matmul
@@ -15,6 +15,8 @@ from .rows import Rows
 
 if TYPE_CHECKING:
     from .model import Model
+
+np: Any = numpy  # NumPy's stubs know arrays only, not rows
 
 
 @handles(np.dot)
@@ -59,7 +61,7 @@ def _tensordot(model: Model, a: Any, b: Any, axes: Any = 2) -> Any:
     k = int(np.prod([a.shape[i] for i in left], dtype=np.int64))
     flat_a = np.transpose(a, free_a + left).reshape(-1 if a.size else 0, k)
     flat_b = np.transpose(b, right + free_b).reshape(k, -1 if b.size else 0)
-    out = model.matmul(flat_a, flat_b)  # type: ignore[arg-type]
+    out = model.matmul(flat_a, flat_b)
     shape = [a.shape[i] for i in free_a] + [b.shape[i] for i in free_b]
     return model.anchor(out.reshape(shape), np.tensordot(a.v, b.v, axes=(left, right)))
 
@@ -84,7 +86,7 @@ def _kron(model: Model, a: Any, b: Any) -> Any:
 
 @handles(np.cross)
 def _cross(model: Model, a: Any, b: Any, axis: int = -1, **_: Any) -> Any:
-    a, b = np.moveaxis(model.floats(a), axis, -1), np.moveaxis(model.floats(b), axis, -1)  # type: ignore[call-overload]
+    a, b = np.moveaxis(model.floats(a), axis, -1), np.moveaxis(model.floats(b), axis, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise Unsupported("numpy.cross of vectors that are not three-dimensional")
     turn, back = [1, 2, 0], [2, 0, 1]
@@ -103,12 +105,12 @@ def _convolve(model: Model, a: Any, v: Any, mode: str = "full") -> Any:
     if len(v) > len(a):
         a, v = v, a
     n, m = len(a), len(v)
-    padded = np.pad(a, (m - 1, m - 1))  # type: ignore[call-overload]
+    padded = np.pad(a, (m - 1, m - 1))
     places = np.arange(n + m - 1)[:, None] + np.arange(m - 1, -1, -1)[None, :]
     out = matmul(model, padded[places], v)
     edge = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}
     out = out[slice(*edge[mode])]
-    return model.anchor(out, np.convolve(a.v, v.v, mode))  # type: ignore[call-overload]
+    return model.anchor(out, np.convolve(a.v, v.v, mode))
 
 
 @handles(np.correlate)
@@ -148,7 +150,7 @@ def _matrix_norm_of(model: Model, x: Any, /, *, keepdims: bool = False, ord: Any
 
 
 def _matrix_norm(model: Model, x: Rows, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    moved = np.moveaxis(x, axes, (-2, -1))  # type: ignore[call-overload]
+    moved = np.moveaxis(x, axes, (-2, -1))
     if order in (1, -1, np.inf, -np.inf):
         lines = np.sum(abs(moved), axis=-2 if abs(order) == 1 else -1)
         out = (np.max if order > 0 else np.min)(lines, axis=-1)

@@ -104,8 +104,8 @@ def _fmod(model: Model, a: Rows, b: Rows) -> Rows:
     return model.anchor(a - decisions.step(model, np.trunc, a / b) * b, np.fmod(a.v, b.v))
 
 
-def _heaviside(model: Model, x: Rows, middle: Rows) -> Rows:
-    return np.where(x > 0, 1.0, np.where(x < 0, 0.0, middle))  # type: ignore[call-overload,no-any-return]
+def _heaviside(model: Model, x: Any, middle: Any) -> Any:
+    return np.where(x > 0, 1.0, np.where(x < 0, 0.0, middle))
 
 
 def _divmod(model: Model, a: Rows, b: Rows) -> tuple[Rows, Rows]:
@@ -161,7 +161,7 @@ def _method(
         if not x.floating:
             return model.exact(ufunc.accumulate(x.v, axis=axis))
         if ufunc in (np.add, np.multiply):
-            return (np.cumsum if ufunc is np.add else np.cumprod)(x, axis=axis)  # type: ignore[call-overload]
+            return (np.cumsum if ufunc is np.add else np.cumprod)(x, axis=axis)
     if method == "outer":
         a, b = (model.lift(x) for x in inputs)
         return ufunc(a.reshape(a.shape + (1,) * b.ndim), b)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import numpy
 
 from .errors import Unsupported
 from .rows import Rows
@@ -12,8 +12,10 @@ from .rows import Rows
 if TYPE_CHECKING:
     from .model import Model
 
+np: Any = numpy  # NumPy's stubs know arrays only, not rows
 
-def einsum_rows(model: Model, subscripts: Any, operands: list[Rows]) -> Rows:
+
+def einsum_rows(model: Model, subscripts: Any, operands: list[Rows]) -> Any:
     """The Einstein sum; NumPy's own value replaces row 0 afterwards."""
     if not isinstance(subscripts, str):
         raise Unsupported("numpy.einsum with subscripts as lists")
@@ -25,10 +27,10 @@ def einsum_rows(model: Model, subscripts: Any, operands: list[Rows]) -> Rows:
         current, letters = _pair(model, current, letters, following, names, needed)
     gone = tuple(i for i, c in enumerate(letters) if c not in output)
     if gone:
-        current = np.sum(current, axis=gone)  # type: ignore[call-overload]
+        current = np.sum(current, axis=gone)
         letters = "".join(c for c in letters if c in output)
     order = [letters.index(c) for c in output]
-    return np.transpose(current, order) if order else current  # type: ignore[return-value,arg-type]
+    return np.transpose(current, order) if order else current
 
 
 def _parse(subscripts: str, operands: list[Rows]) -> tuple[list[str], str]:
@@ -56,7 +58,7 @@ def _diagonal(model: Model, x: Rows, letters: str) -> tuple[Rows, str]:
         while letters.count(c) > 1:
             i = letters.index(c)
             j = letters.index(c, i + 1)
-            x = np.diagonal(x, axis1=i, axis2=j)  # type: ignore[assignment,arg-type]
+            x = np.diagonal(x, axis1=i, axis2=j)
             letters = "".join(s for k, s in enumerate(letters) if k not in (i, j)) + c
     return x, letters
 
@@ -85,7 +87,7 @@ def _drop(x: Rows, letters: str, needed: set[str]) -> tuple[Rows, str]:
     gone = tuple(i for i, c in enumerate(letters) if c not in needed)
     if not gone:
         return x, letters
-    return np.sum(x, axis=gone), "".join(c for c in letters if c in needed)  # type: ignore[call-overload]
+    return np.sum(x, axis=gone), "".join(c for c in letters if c in needed)
 
 
 def _matrix(
@@ -95,10 +97,10 @@ def _matrix(
     rows: list[str],
     columns: list[str],
     sizes: dict[str, int],
-) -> Rows:
+) -> Any:
     names = batch + rows + columns
-    turned = np.transpose(x, [letters.index(c) for c in names])  # type: ignore[arg-type]
+    turned = np.transpose(x, [letters.index(c) for c in names])
     whole = np.broadcast_to(turned, [sizes[c] for c in names])
     m = int(np.prod([sizes[c] for c in rows], dtype=np.int64))
     n = int(np.prod([sizes[c] for c in columns], dtype=np.int64))
-    return whole.reshape([*(sizes[c] for c in batch), m, n])  # type: ignore[return-value]
+    return whole.reshape([*(sizes[c] for c in batch), m, n])

@@ -86,7 +86,9 @@ def judge(evaluation: Evaluation, outputs: Sequence[Array]) -> tuple[OutputJudge
 def judge_confirmed(evaluator: Evaluator, outputs: Sequence[Array]) -> tuple[OutputJudgement, ...]:
     """As `judge`; a case that would fail is judged again by 256 fresh samples, 64 outcomes."""
     first = judge(evaluator.evaluation(), outputs)
-    if not any(j.rejected for j in first) or _hopeless(first):
+    if not any(j.rejected for j in first):
+        return first
+    if evaluator.evaluation().exhaustive and _hopeless(first):
         return first
     return judge(evaluator.confirmed(), outputs)
 

@@ -123,7 +123,7 @@ class Makers:
             return self._model.lift(
                 np.arange(*(int(b) for b in bounds), dtype=dtype and as_dtype(dtype))
             )
-        start, stop, step = _bounds(self._model, bounds)
+        start, step = _bounds(self._model, bounds)
         count = np.arange(*(float(b.v) for b in bounds)).shape[0]
         out = start + self._model.exact(np.arange(count)) * step
         return self._model.anchor(out, np.arange(*(float(b.v) for b in bounds)))
@@ -164,12 +164,12 @@ class Makers:
         return call
 
 
-def _bounds(model: Model, bounds: list[Rows]) -> tuple[Rows, Rows, Rows]:
+def _bounds(model: Model, bounds: list[Rows]) -> tuple[Rows, Rows]:
     zero, one = model.exact(np.zeros((), dtype=model.real)), model.exact(np.ones((), model.real))
     if len(bounds) == 1:
-        return zero, model.floats(bounds[0]), one
+        return zero, one
     parts = [model.floats(b) for b in bounds]
-    return parts[0], parts[1], parts[2] if len(parts) > 2 else one
+    return parts[0], parts[2] if len(parts) > 2 else one
 
 
 def _like(name: str) -> Any:

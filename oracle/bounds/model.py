@@ -175,12 +175,11 @@ class Model(ABC):
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype of anything a reference may pass as one."""
-    own = getattr(dtype, "dtype", None)
-    if isinstance(own, np.dtype):
-        return own
     if getattr(dtype, "stands_for", None) is not None:
-        return np.dtype(dtype.stands_for)
-    return np.dtype(dtype)
+        return np.dtype(str(dtype.stands_for))
+    own = getattr(dtype, "dtype", None)
+    kind: np.dtype[Any] = own if isinstance(own, np.dtype) else np.dtype(dtype)
+    return kind
 
 
 def _plain(value: Any, model: Model) -> Any:

@@ -141,8 +141,8 @@ def _math(model: Model) -> dict[str, Any]:
     )
     names["_log"] = either(math.log, anchored("log", np.log))
     names["hypot"] = either(math.hypot, np.hypot)
-    names["fsum"] = lambda values: np.sum(model.floats(list(values)))  # type: ignore[call-overload]
-    names["prod"] = lambda values, start=1: start * np.prod(model.lift(list(values)))  # type: ignore[call-overload]
+    names["fsum"] = lambda values: np.sum(model.floats(list(values)))
+    names["prod"] = lambda values, start=1: start * np.prod(model.lift(list(values)))
     names["isclose"] = lambda a, b, rel_tol=1e-9, abs_tol=0.0: bool(
         abs(model.floats(a) - b) <= np.maximum(rel_tol * np.maximum(abs(a), abs(b)), abs_tol)
     )

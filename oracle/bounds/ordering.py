@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import numpy
 
 from . import decisions
 from .dispatch import handles
 from .errors import Unsupported
-from .rows import Rows
 
 if TYPE_CHECKING:
     from .model import Model
 
+np: Any = numpy  # NumPy's stubs know arrays only, not rows
+
 
 @handles(np.argmax)
-def _argmax(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Rows:
+def _argmax(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
     return _arg(model, a, axis, keepdims, 1)
 
 
 @handles(np.argmin)
-def _argmin(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Rows:
+def _argmin(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
     return _arg(model, a, axis, keepdims, -1)
 
 
-def _arg(model: Model, a: Any, axis: Any, keepdims: Any, sign: int) -> Rows:
+def _arg(model: Model, a: Any, axis: Any, keepdims: Any, sign: int) -> Any:
     x = model.floats(a)
     if axis is None:
         out = decisions.arg_extreme(model, x.reshape(-1), 0, sign)
         return out.reshape((1,) * x.ndim) if keepdims is True else out
     out = decisions.arg_extreme(model, x, axis, sign)
-    return np.expand_dims(out, axis) if keepdims is True else out  # type: ignore[return-value,arg-type]
+    return np.expand_dims(out, axis) if keepdims is True else out
 
 
 @handles(np.sort, np.partition)
-def _sort(model: Model, a: Any, *args: Any, axis: Any = -1, **_: Any) -> Rows:
+def _sort(model: Model, a: Any, *args: Any, axis: Any = -1, **_: Any) -> Any:
     x = model.floats(a)
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -43,7 +44,7 @@ def _sort(model: Model, a: Any, *args: Any, axis: Any = -1, **_: Any) -> Rows:
 
 
 @handles(np.argsort)
-def _argsort(model: Model, a: Any, axis: Any = -1, **_: Any) -> Rows:
+def _argsort(model: Model, a: Any, axis: Any = -1, **_: Any) -> Any:
     x = model.floats(a)
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -51,12 +52,12 @@ def _argsort(model: Model, a: Any, axis: Any = -1, **_: Any) -> Rows:
 
 
 @handles(np.argpartition)
-def _argpartition(model: Model, a: Any, kth: Any, axis: Any = -1, **_: Any) -> Rows:
+def _argpartition(model: Model, a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
     return _argsort(model, a, axis)
 
 
 @handles(np.searchsorted, floats=True)
-def _searchsorted(model: Model, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Rows:
+def _searchsorted(model: Model, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     grid = model.floats(a)
     if sorter is not None:
         grid = grid[sorter]
@@ -81,7 +82,7 @@ def _quantile(
         raise Unsupported("numpy.quantile with weights or a method other than 'linear'")
     x = model.floats(a)
     level = model.floats(q)
-    lines = x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1)  # type: ignore[call-overload]
+    lines = x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1)
     lines = model.rowwise(np.sort, lines, -1)
     place = level * (lines.shape[-1] - 1)
     below = np.floor(place)
@@ -94,7 +95,7 @@ def _quantile(
         picked.append(left + (right - left) * share[i])
     out = picked[0] if not level.ndim else np.stack(picked)
     if model.tape.outcome == 0:
-        out = model.anchor(out, np.quantile(x.v, level.v, axis=axis))  # type: ignore[arg-type]
+        out = model.anchor(out, np.quantile(x.v, level.v, axis=axis))
     return np.expand_dims(out, axis or 0) if keepdims is True else out
 
 
@@ -106,13 +107,13 @@ def _percentile(model: Model, a: Any, q: Any, **kwargs: Any) -> Any:
 @handles(np.median, floats=True)
 def _median(model: Model, a: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
     x = model.floats(a)
-    lines = x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1)  # type: ignore[call-overload]
+    lines = x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1)
     lines = model.rowwise(np.sort, lines, -1)
     n = lines.shape[-1]
     middle = lines[..., n // 2]
     out = middle if n % 2 else (lines[..., n // 2 - 1] + middle) / 2.0
     out = model.anchor(out, np.median(x.v, axis=axis))
-    return np.expand_dims(out, axis or 0) if keepdims is True else out  # type: ignore[call-overload]
+    return np.expand_dims(out, axis or 0) if keepdims is True else out
 
 
 @handles(np.unique)
@@ -125,7 +126,7 @@ def _bincount(model: Model, x: Any, /, weights: Any = None, minlength: int = 0) 
     places = np.asarray(x)
     values = model.floats(weights)
     bins = max(int(places.max(initial=-1)) + 1, minlength)
-    sums = [np.sum(values[np.flatnonzero(places == j)]) for j in range(bins)]  # type: ignore[call-overload]
+    sums = [np.sum(values[np.flatnonzero(places == j)]) for j in range(bins)]
     return model.anchor(np.stack(sums), np.bincount(places, values.v, minlength))
 
 

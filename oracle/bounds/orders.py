@@ -51,7 +51,7 @@ def _sequential(x: Array, add: Adder, seed: int = 0) -> Array:
             return out
         last: Array = np.add.accumulate(x, axis=0)[-1]
         return last
-    total = x[0]
+    total: Array = x[0]
     for row in x[1:]:
         total = add(total, row)
     return total
@@ -70,7 +70,8 @@ def _tree(x: Array, add: Adder, seed: int = 0) -> Array:
         half, odd = divmod(x.shape[0], 2)
         paired = add(x[:half], x[half : 2 * half])
         x = np.concatenate([paired, x[-1:]]) if odd else paired
-    return x[0]
+    only: Array = x[0]
+    return only
 
 
 def _lanes(count: int) -> Callable[[Array, Adder, int], Array]:
@@ -124,7 +125,8 @@ def ordered_matmul(a: Array, b: Array, order: str, fmt: Format) -> Array:
         return np.zeros((*batch, n, m), dtype=a.dtype)
     single = fmt.native is not None and fmt.name != "f16"
     if single and (order in ("blas", "pairwise") or work > ORDERED_PRODUCT) and work > ALL_PRODUCTS:
-        return np.matmul(a.astype(fmt.native), b.astype(fmt.native)).astype(a.dtype)
+        out: Array = np.matmul(a.astype(fmt.native), b.astype(fmt.native)).astype(a.dtype)
+        return out
     if order == "fma":
         return _fused(a, b, fmt)
     if work <= ALL_PRODUCTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ BLOCKS = 8
 def variance(a: Array, b: Array, total: Array) -> Array:
     """The variance of `a @ b` with rounded products, in units of u²/3."""
     n = a.shape[-1]
-    squares = np.matmul(a * a, b * b)
+    squares: Array = np.matmul(a * a, b * b)
     if n == 1:
         return squares
     var = weight(n) * total * total + (n - 1) * squares / 2.0
@@ -32,7 +33,7 @@ def variance(a: Array, b: Array, total: Array) -> Array:
     backward = np.zeros(total.shape)
     before = np.zeros(total.shape)
     edges = block_edges(n, BLOCKS).tolist()
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in itertools.pairwise(edges):
         after = before + np.matmul(a[..., start:stop], b[..., start:stop, :])
         width = (stop - start) / 3.0
         forward += width * (before * before + before * after + after * after)
@@ -48,8 +49,12 @@ def _exact(model: Sampled, a: Rows, b: Rows) -> Array | bool:
     if model.products.bits < model.fmt.bits:
         clean_a = clean_a & model.products.represents(a.v)
         clean_b = clean_b & model.products.represents(b.v)
-    rows = np.all(clean_a) if isinstance(clean_a, bool) else clean_a.all(axis=-1)[..., :, None]
-    columns = np.all(clean_b) if isinstance(clean_b, bool) else clean_b.all(axis=-2)[..., None, :]
+    rows: Any = clean_a
+    if not isinstance(clean_a, bool):
+        rows = np.all(clean_a, axis=-1)[..., :, None]
+    columns: Any = clean_b
+    if not isinstance(clean_b, bool):
+        columns = np.all(clean_b, axis=-2)[..., None, :]
     clean = rows & columns
     if not np.any(clean):
         return False

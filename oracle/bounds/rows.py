@@ -27,7 +27,40 @@ Array = NDArray[Any]
 
 # Methods that are the NumPy function of the same name with the array first.
 _METHODS = frozenset(
-    ["sum", "mean", "var", "std", "max", "min", "any", "all", "argmax", "argmin", "argsort", "cumsum", "cumprod", "dot", "clip", "ravel", "swapaxes", "squeeze", "take", "repeat", "prod", "trace", "nonzero", "diagonal", "round", "searchsorted", "ptp", "choose", "compress", "partition", "argpartition", "conj"]
+    [
+        "sum",
+        "mean",
+        "var",
+        "std",
+        "max",
+        "min",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+        "argsort",
+        "cumsum",
+        "cumprod",
+        "dot",
+        "clip",
+        "ravel",
+        "swapaxes",
+        "squeeze",
+        "take",
+        "repeat",
+        "prod",
+        "trace",
+        "nonzero",
+        "diagonal",
+        "round",
+        "searchsorted",
+        "ptp",
+        "choose",
+        "compress",
+        "partition",
+        "argpartition",
+        "conj",
+    ]
 )
 
 
@@ -99,7 +132,7 @@ class Rows(NDArrayOperatorsMixin):
         return self._d.dtype.kind == "f"
 
     @property
-    def T(self) -> Rows:
+    def T(self) -> Any:
         """As `ndarray.T`."""
         return self.transpose()
 
@@ -235,7 +268,7 @@ class Rows(NDArrayOperatorsMixin):
     def __complex__(self) -> complex:
         raise Unsupported("complex numbers are not followed")
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:
         if self.floating or self.ndim:
             raise TypeError("unhashable type: an array")
         return hash(int(self.v))
@@ -250,9 +283,10 @@ class Rows(NDArrayOperatorsMixin):
         """As `ndarray.reshape`."""
         return _reshape(self, shape, order)
 
-    def transpose(self, *axes: Any) -> Rows:
+    def transpose(self, *axes: Any) -> Any:
         """As `ndarray.transpose`."""
-        return np.transpose(self, _unpack(axes) or None)  # type: ignore[call-overload,no-any-return]
+        out: Any = np.transpose(self, _unpack(axes) or None)
+        return out
 
     def flatten(self, order: str = "C") -> Rows:
         """As `ndarray.flatten`."""
@@ -285,7 +319,7 @@ class Rows(NDArrayOperatorsMixin):
 
     def sort(self, axis: int = -1, **_: Any) -> None:
         """As `ndarray.sort`: in place."""
-        self[...] = np.sort(self, axis=axis)  # type: ignore[call-overload]
+        self[...] = np.sort(self, axis=axis)
 
 
 def resolve(chain: Lazy | Chain) -> Chain:

@@ -88,7 +88,7 @@ class Sampled(Model):
             return True
         first = self.s.start
         agree = d[0] == d[first]
-        return agree & (d[0] == d[first + 1]) if self.samples > 1 else agree
+        return np.asarray(agree & (d[0] == d[first + 1]) if self.samples > 1 else agree)
 
     def finish(
         self,

@@ -129,9 +129,8 @@ class _Store(ast.NodeTransformer):
             out.append(visited)
             if isinstance(visited, ast.Assign):
                 out += self._rounding(self._bound(*visited.targets))
-            elif isinstance(visited, (ast.AugAssign, ast.AnnAssign)):
-                if visited.value is not None:
-                    out += self._rounding(self._bound(visited.target))
+            elif isinstance(visited, (ast.AugAssign, ast.AnnAssign)) and visited.value:
+                out += self._rounding(self._bound(visited.target))
         return out
 
     def generic_visit(self, node: ast.AST) -> ast.AST:

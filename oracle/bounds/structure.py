@@ -37,14 +37,14 @@ def _transpose(model: Model, a: Any, axes: Any = None) -> Rows:
 
 
 @handles(np.swapaxes)
-def _swapaxes(model: Model, a: Any, axis1: int, axis2: int) -> Rows:
+def _swapaxes(model: Model, a: Any, axis1: int, axis2: int) -> Any:
     order = list(range(a.ndim))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return _transpose(model, a, order)
 
 
 @handles(np.moveaxis)
-def _moveaxis(model: Model, a: Any, source: Any, destination: Any) -> Rows:
+def _moveaxis(model: Model, a: Any, source: Any, destination: Any) -> Any:
     dummy = np.moveaxis(np.empty(tuple(range(2, a.ndim + 2))), source, destination)
     return _transpose(model, a, [n - 2 for n in dummy.shape])
 
@@ -206,13 +206,14 @@ def _concatenate(model: Model, arrays: Any, axis: Any = 0, **_: Any) -> Rows:
 
 
 @handles(np.pad)
-def _pad(model: Model, array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Rows:
+def _pad(model: Model, array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
     gather = _Gather(model)
     numbers = gather.ids(array)
     if mode != "constant":
-        return gather.take(np.pad(numbers, _plain(pad_width), mode=mode, **kwargs))  # type: ignore[call-overload,no-any-return]
+        pad: Any = np.pad
+        return gather.take(pad(numbers, _plain(pad_width), mode=mode, **kwargs))
     value = gather.ids(kwargs.get("constant_values", 0.0))
-    return gather.take(np.pad(numbers, _plain(pad_width), constant_values=value))  # type: ignore[no-any-return]
+    return gather.take(np.pad(numbers, _plain(pad_width), constant_values=value))
 
 
 @handles(np.where)
@@ -238,14 +239,14 @@ def _select(model: Model, condlist: Any, choicelist: Any, default: Any = 0) -> A
 
 
 @handles(np.piecewise)
-def _piecewise(model: Model, x: Rows, condlist: Any, funclist: Any, *args: Any) -> Rows:
+def _piecewise(model: Model, x: Rows, condlist: Any, funclist: Any, *args: Any) -> Any:
     conditions = [np.asarray(c) for c in condlist]
     if len(funclist) > len(conditions):
         conditions.append(~np.any(conditions, axis=0))
     out = np.zeros_like(x)
     for condition, func in zip(conditions, funclist, strict=True):
         out[condition] = func(x[condition], *args) if callable(func) else func
-    return out  # type: ignore[return-value]
+    return out
 
 
 @handles(np.copyto)

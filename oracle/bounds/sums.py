@@ -106,7 +106,7 @@ def _kept(model: Sampled, x: Rows, axis: int, out: Array) -> Array | bool:
 
 def _clean_lines(model: Sampled, x: Rows, axis: int) -> Array | bool:
     clean = model.clean(x)
-    return clean if isinstance(clean, bool) else clean.all(axis=axis % x.ndim)
+    return clean if isinstance(clean, bool) else np.asarray(clean.all(axis=axis % x.ndim))
 
 
 def _all_rows(model: Sampled, terms: Array, value: Array, exact: Array | bool) -> Array:
