@@ -1,0 +1,85 @@
+"""Make the wrong kernels from the shipped ones: one defect each, told in its folder's `edit.toml`.
+
+A folder with an `edit.toml` names a shipped kernel (`base`) and edits, each a text that occurs
+exactly `count` times (once, unless said) in one of the kernel's files. The result, kernel.cu,
+contract.toml and any header that an edit touches, is committed, so that each wrong kernel can be
+read and run as it stands; a test holds the committed files to what this makes. A folder without an
+`edit.toml` is written by hand.
+
+    python tests/wrong_kernels/derive.py     # after a shipped kernel has changed
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+KERNELS = HERE.parent.parent / "kernels"
+
+
+class EditError(Exception):
+    """An edit no longer fits the shipped kernel; the message says which, and what to do."""
+
+
+def folders() -> list[Path]:
+    """List the folders of wrong kernels."""
+    return sorted(path.parent for path in HERE.glob("*/expect.toml"))
+
+
+def derive(folder: Path) -> dict[str, str]:
+    """Return the files, by name, that the folder's edits make of the shipped kernel."""
+    plan = tomllib.loads((folder / "edit.toml").read_text())
+    base = KERNELS / plan["base"]
+    texts = {name: path.read_text() for name, path in _sources(base)}
+    touched = {"kernel.cu", "contract.toml"}
+    for edit in plan.get("edit", []):
+        name, count = edit["file"], edit.get("count", 1)
+        found = texts[name].count(edit["find"])
+        if found != count:
+            raise EditError(
+                f"{folder.name}/edit.toml: {edit['find']!r} occurs {found} times in {name} of "
+                f"{plan['base']}, expected {count}; fit the edit to the kernel as it is now"
+            )
+        texts[name] = texts[name].replace(edit["find"], edit["replace"])
+        touched.add(name)
+    texts["contract.toml"] = _contract(texts["contract.toml"], base.stem, folder.name)
+    why = tomllib.loads((folder / "expect.toml").read_text())["why"]
+    texts["kernel.cu"] = f"// WRONG ON PURPOSE: {why}\n//\n{texts['kernel.cu']}"
+    return {name: texts[name] for name in sorted(touched)}
+
+
+def _sources(base: Path) -> Iterator[tuple[str, Path]]:
+    yield "kernel.cu", base.with_suffix(".cu")
+    yield "contract.toml", base.with_suffix(".toml")
+    for header in sorted(KERNELS.glob("*.cuh")):
+        yield header.name, header
+
+
+def _contract(text: str, stem: str, name: str) -> str:
+    lines = []
+    for line in text.splitlines():
+        key = line.partition(" = ")[0]
+        if key == "id":
+            line = f'id = "wrong.{name}"'
+        elif key == "source":
+            line = 'source = "kernel.cu"'
+        elif key == "include":
+            line = 'include = [".", "../../../kernels"]'
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write every derived folder's files."""
+    for folder in folders():
+        if (folder / "edit.toml").exists():
+            for name, text in derive(folder).items():
+                (folder / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
