@@ -17,7 +17,7 @@ from trueup.oracle.verify import OpenSession, applicable_lanes, minimums, open_s
 from trueup.plugin import hung
 from trueup.reference import ReferenceError_
 from trueup.render.clean import printable
-from trueup.render.findings import Origin, finding_text
+from trueup.render.findings import Origin, alike, finding_text
 
 _OPEN_AT_ONCE = 2  # sessions keep their bounds in memory, and lanes of a contract run in a row
 
@@ -89,7 +89,7 @@ class LaneItem(pytest.Item):
             return
         origin = Origin(self._shown_path(), self.backend, self.lane)
         texts = [] if verdict.reason is None else [f"{verdict.verdict}: {verdict.reason}"]
-        texts += [finding_text(finding, origin) for finding in verdict.findings]
+        texts += [finding_text(one, origin, also) for one, also in alike(verdict.findings)]
         texts += [finding_text(finding) for finding in short]
         raise LaneFailure("\n\n".join(texts) or str(verdict.verdict))
 

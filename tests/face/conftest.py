@@ -58,21 +58,8 @@ def _numeric() -> LaneVerdict:
     )
 
 
-@pytest.fixture
-def failed() -> Verification:
-    exact = LaneVerdict(
-        "exact",
-        Outcome.FAIL,
-        cases=3,
-        elements=99,
-        launches=3,
-        worst=Worst(math.inf, "m_next[0, 0]", math.nan, 0.0, "d_out=1,d_in=1/integer"),
-    )
-    order = LaneVerdict("order", Outcome.SKIPPED, reason="the cuda backend has no thread orders")
-    unsure = LaneVerdict(
-        "special", Outcome.INCONCLUSIVE, cases=1, elements=1, launches=1, reason="no signal"
-    )
-    evil = ContractVerdict(
+def _evil() -> ContractVerdict:
+    return ContractVerdict(
         id=EVIL,
         verdict=Outcome.FAIL,
         reading=EVIL,
@@ -93,6 +80,22 @@ def failed() -> Verification:
         digests={EVIL: EVIL},
         findings=(Finding("minimum", "error", EVIL, EVIL, EVIL, EVIL, EVIL),),
     )
+
+
+@pytest.fixture
+def failed() -> Verification:
+    exact = LaneVerdict(
+        "exact",
+        Outcome.FAIL,
+        cases=3,
+        elements=99,
+        launches=3,
+        worst=Worst(math.inf, "m_next[0, 0]", math.nan, 0.0, "d_out=1,d_in=1/integer"),
+    )
+    order = LaneVerdict("order", Outcome.SKIPPED, reason="the cuda backend has no thread orders")
+    unsure = LaneVerdict(
+        "special", Outcome.INCONCLUSIVE, cases=1, elements=1, launches=1, reason="no signal"
+    )
     return Verification(
         verdict=Outcome.FAIL,
         backend="host",
@@ -107,7 +110,7 @@ def failed() -> Verification:
                 path="kernels/nl/delta momentum.toml",
                 digests={"kernel": "ab12"},
             ),
-            evil,
+            _evil(),
         ),
         skipped=(Skip("nl.other", None, "runs on cuda only"), Skip(EVIL, EVIL, EVIL)),
         errors=("broken.toml: not valid TOML", EVIL),

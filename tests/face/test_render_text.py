@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
 from trueup.oracle.verdict import Finding, Verification
 from trueup.render.clean import one_line, printable
 from trueup.render.console import console
-from trueup.render.findings import Origin, finding_text
+from trueup.render.findings import Origin, alike, finding_text
 from trueup.render.text import show_verification, summary_line
 
 
@@ -106,3 +107,12 @@ def test_one_line_is_one_line() -> None:
 def test_a_finding_without_a_case_has_no_case_line() -> None:
     text = finding_text(Finding("r", "error", "a", "", "1", "2", ""))
     assert text.splitlines() == ["a: r", "  got       1", "  expected  2"]
+
+
+def test_the_same_finding_in_many_cases_is_shown_once_and_counted() -> None:
+    crash = Finding("numeric.crash", "error", "a", "k.cu:3", "SIGSEGV", "no fault", "", "n=1/unit")
+    others = [replace(crash, case=f"n={n}/unit") for n in (2, 3)]
+    elsewhere = replace(crash, where="k.cu:4")
+    (first, also), (second, alone) = alike([crash, others[0], elsewhere, others[1]])
+    assert (first, also, second, alone) == (crash, 2, elsewhere, 0)
+    assert "  also in   2 more cases" in finding_text(first, also=also).splitlines()

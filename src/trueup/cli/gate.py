@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trueup.cli.guard import NOT_PASSED, PASSED
-from trueup.cli.options import Format
+from trueup.cli.options import Format, PrintedAs
 
 if TYPE_CHECKING:
     from trueup.gates.findings import Verdict
@@ -21,7 +21,7 @@ def gate(
     profile: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="The rules: a shipped profile or your own.")
     ] = "nl",
-    format: Annotated[Format, typer.Option(help="How to print the judgement.")] = Format.TEXT,
+    format: PrintedAs = Format.TEXT,
     report: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write DIR/gate.html as well.", show_default=False),
@@ -31,7 +31,7 @@ def gate(
     from trueup.cli.progress import gate_progress
     from trueup.gates import judge
 
-    with gate_progress(format is Format.TEXT, str(path)) as progress:
+    with gate_progress(str(path)) as progress:
         verdict = judge(path, profile=profile, progress=progress)
     if report is not None:
         from trueup.render.files import write_report

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Annotated
+
+import typer
 
 
 class Format(StrEnum):
@@ -13,6 +16,9 @@ class Format(StrEnum):
     TEXT = "text"
     JSON = "json"
     JUNIT = "junit"
+
+
+PrintedAs = Annotated[Format, typer.Option(help="How to print the judgement.")]
 
 
 class TableFormat(StrEnum):

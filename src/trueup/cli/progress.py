@@ -28,9 +28,9 @@ def verify_progress(wanted: bool) -> Iterator[Callable[[Progress], None] | None]
 
 
 @contextmanager
-def gate_progress(wanted: bool, name: str) -> Iterator[Callable[[int, int], None] | None]:
+def gate_progress(name: str) -> Iterator[Callable[[int, int], None] | None]:
     """Give a callback that moves a bar over the bytes read, or None where nobody watches."""
-    with _bar(wanted, name) as move:
+    with _bar(True, name) as move:
         if move is None:
             yield None
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from trueup.cli.guard import CANNOT_JUDGE, NOT_PASSED, PASSED, complain
-from trueup.cli.options import BackendName, Format, unknown
+from trueup.cli.options import BackendName, Format, PrintedAs, unknown
 
 if TYPE_CHECKING:
     from trueup.oracle.contract import Contract
@@ -24,39 +24,43 @@ Contracts = Annotated[
         show_default=False,
     ),
 ]
+Backend = Annotated[
+    BackendName, typer.Option(help="Where to run; auto: cuda if a device answers, else host.")
+]
+Lanes = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LANE", help="Run this lane only; may be given several times.", show_default=False
+    ),
+]
+Case = Annotated[
+    str | None, typer.Option(metavar="ID", help="Run this case only.", show_default=False)
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the inputs.")]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write DIR/verify.html as well.", show_default=False),
+]
+Evidence = Annotated[
+    Path, typer.Option(metavar="FILE", help="Where the record of this verification goes.")
+]
+ListCases = Annotated[
+    bool, typer.Option("--list-cases", help="Print the cases instead of running them.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print findings and the verdict only.")]
 
 
 def verify(
     contracts: Contracts = None,
-    backend: Annotated[
-        BackendName, typer.Option(help="Where to run; auto: cuda if a device answers, else host.")
-    ] = BackendName.AUTO,
-    lane: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LANE",
-            help="Run this lane only; may be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    case: Annotated[
-        str | None, typer.Option(metavar="ID", help="Run this case only.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the inputs.")] = 0,
-    format: Annotated[Format, typer.Option(help="How to print the judgement.")] = Format.TEXT,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write DIR/verify.html as well.", show_default=False),
-    ] = None,
-    evidence: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the record of this verification goes.")
-    ] = Path(".trueup/evidence.json"),
-    list_cases: Annotated[
-        bool, typer.Option("--list-cases", help="Print the cases instead of running them.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print findings and the verdict only.")
-    ] = False,
+    backend: Backend = BackendName.AUTO,
+    lane: Lanes = None,
+    case: Case = None,
+    seed: Seed = 0,
+    format: PrintedAs = Format.TEXT,
+    report: Report = None,
+    evidence: Evidence = Path(".trueup/evidence.json"),
+    list_cases: ListCases = False,
+    quiet: Quiet = False,
 ) -> None:
     """Hold kernels to the equations their contracts claim.
 
@@ -72,7 +76,7 @@ def verify(
 
         errors += print_cases(loaded, backend.value, lanes, as_json=format is Format.JSON)
         raise typer.Exit(CANNOT_JUDGE if errors else PASSED)
-    verification = _run(loaded, backend, lanes, case, seed, quiet or format is not Format.TEXT)
+    verification = _run(loaded, backend, lanes, case, seed, quiet)
     for message in verification.errors:
         complain(message)
     verification = _with_errors(verification, errors)
@@ -141,7 +145,7 @@ def _run(
     lanes: list[str] | None,
     case: str | None,
     seed: int,
-    silent: bool,
+    quiet: bool,
 ) -> Verification:
     from trueup.cli.progress import verify_progress
     from trueup.oracle.verdict import Outcome, Verification
@@ -149,7 +153,7 @@ def _run(
 
     if not contracts:
         return Verification(Outcome.INCONCLUSIVE, backend.value, ())
-    with verify_progress(not silent) as progress:
+    with verify_progress(not quiet) as progress:
         return run(
             contracts, backend=backend.value, lanes=lanes, case=case, seed=seed, progress=progress
         )

@@ -6,10 +6,12 @@ The command line, the pytest plugin and the reports all print a finding through 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from trueup.render.clean import one_line, printable
+from trueup.render.counts import plural
 
 
 class FindingLike(Protocol):
@@ -29,6 +31,9 @@ class FindingLike(Protocol):
     def expected(self) -> str: ...  # noqa: D102
     @property
     def fix(self) -> str: ...  # noqa: D102
+
+
+AnyFinding = TypeVar("AnyFinding", bound=FindingLike)
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,13 @@ def _is_text(finding: FindingLike) -> bool:
     return isinstance(finding.where, str)
 
 
-def details(finding: FindingLike, origin: Origin | None = None) -> list[tuple[str, str]]:
-    """List the labelled lines below the headline, each only where there is something to say."""
+def details(
+    finding: FindingLike, origin: Origin | None = None, also: int = 0
+) -> list[tuple[str, str]]:
+    """List the labelled lines below the headline, each only where there is something to say.
+
+    `also` counts further cases in which exactly the same was found.
+    """
     count = getattr(finding, "count", None)
     case, seed = getattr(finding, "case", None), getattr(finding, "seed", None)
     rows = [
@@ -70,16 +80,28 @@ def details(finding: FindingLike, origin: Origin | None = None) -> list[tuple[st
         ("expected", finding.expected),
         ("times", f"{count:,}" if isinstance(count, int) and count > 1 else ""),
         ("fix", finding.fix),
+        ("also in", plural(also, "more case") if also else ""),
         ("case", "" if case is None else f"{case}" + ("" if seed is None else f", seed {seed}")),
         ("replay", "" if origin is None else origin.replay(case, seed)),
     ]
     return [(label, printable(text)) for label, text in rows if text]
 
 
-def finding_text(finding: FindingLike, origin: Origin | None = None) -> str:
+def alike(findings: Iterable[AnyFinding]) -> list[tuple[AnyFinding, int]]:
+    """Keep the first of findings that differ in their case alone, with the count of the others."""
+    kept: dict[tuple[str, ...], tuple[AnyFinding, int]] = {}
+    for finding in findings:
+        parts = (finding.rule, finding.artifact, finding.where, finding.got, finding.expected)
+        key = tuple(str(part) for part in (*parts, finding.fix))
+        first, count = kept.get(key, (finding, -1))
+        kept[key] = (first, count + 1)
+    return list(kept.values())
+
+
+def finding_text(finding: FindingLike, origin: Origin | None = None, also: int = 0) -> str:
     """Write the whole finding, with further lines of a value aligned under its first."""
     lines = [headline(finding)]
-    for label, text in details(finding, origin):
+    for label, text in details(finding, origin, also):
         first, *rest = text.splitlines() or [""]
         lines.append(f"  {label:<9} {first}")
         lines += [f"  {'':<9} {line}" for line in rest]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Outcome, Verification
 from trueup.render.clean import printable
-from trueup.render.findings import Origin, finding_text, headline
+from trueup.render.findings import Origin, alike, finding_text, headline
 
 if TYPE_CHECKING:
     from trueup.gates.findings import Finding as GateFinding
@@ -61,7 +61,7 @@ def _lane(suite: ET.Element, contract: ContractVerdict, lane: LaneVerdict) -> No
         _set(ET.SubElement(case, "skipped"), message=lane.reason or "no reason given")
     elif lane.verdict is not Outcome.PASS:
         origin = Origin(contract.path or contract.id, contract.backend, lane.lane)
-        texts = [finding_text(finding, origin) for finding in lane.findings]
+        texts = [finding_text(one, origin, also) for one, also in alike(lane.findings)]
         first = headline(lane.findings[0]) if lane.findings else lane.reason or ""
         _fail(case, "failure", texts or [lane.reason or ""], f"{lane.verdict}: {first}")
     _text(ET.SubElement(case, "system-out"), "\n".join((counts, *lane.notes)))

@@ -22,7 +22,7 @@ from trueup.render.counts import (
     ratio_text,
     totals,
 )
-from trueup.render.findings import Origin, finding_text
+from trueup.render.findings import Origin, alike, finding_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,14 +67,14 @@ def summary_line(verification: Verification) -> str:
     return f"{verification.verdict}: {line}{unjudged}"
 
 
-def lane_findings(contract: ContractVerdict) -> Iterator[tuple[Finding, Origin | None]]:
-    """Give every finding of a contract, with what it takes to run its lane again."""
+def lane_findings(contract: ContractVerdict) -> Iterator[tuple[Finding, Origin | None, int]]:
+    """Give the findings of a contract: what it takes to run each again, and how many are alike."""
     for lane in contract.lanes:
         origin = Origin(contract.path or contract.id, contract.backend, lane.lane)
-        for finding in lane.findings:
-            yield finding, origin
+        for finding, also in alike(lane.findings):
+            yield finding, origin, also
     for finding in contract.findings:
-        yield finding, None
+        yield finding, None, 0
 
 
 def _table(verification: Verification) -> Table:
@@ -133,9 +133,9 @@ def _worst(worst: Worst | None) -> tuple[str, str]:
 
 def _findings(verification: Verification) -> Iterator[tuple[str, str]]:
     for contract in verification.contracts:
-        for finding, origin in lane_findings(contract):
+        for finding, origin, also in lane_findings(contract):
             style = "yellow" if finding.severity == "warning" else "bold red"
-            yield finding_text(finding, origin), style
+            yield finding_text(finding, origin, also), style
 
 
 def _remarks(verification: Verification) -> Iterator[str]:
