@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import UnknownReading
-from trueup.reference.symbols import F64, Domain, Family, Symbol, Values
+from trueup.reference.symbols import F64, Domain, Family, Make, Symbol, Values
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -52,22 +52,21 @@ def _unset_negative(rng: np.random.Generator, sizes: Mapping[str, int], values: 
     return _set(rng, sizes, values) | {"fast": start[:1], "slow": start[1:]}
 
 
-def _one_unset(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
-    unset = ("fast", "slow")[int(rng.integers(2))]
-    return _set(rng, sizes, values) | {unset: np.full(1, -1.0)}
+def _fast_unset(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    return _set(rng, sizes, values) | {"fast": np.full(1, -1.0)}
 
 
-def _obs_nan(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
-    return _set(rng, sizes, values) | {"obs": np.full(1, np.nan)}
+def _slow_unset(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    return _set(rng, sizes, values) | {"slow": np.zeros(1)}
 
 
-def _obs_inf(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
-    return _set(rng, sizes, values) | {"obs": np.full(1, np.inf)}
+def _observing(obs: float) -> Make:
+    """Make the family in which the observation has one given value."""
 
+    def make(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+        return _set(rng, sizes, values) | {"obs": np.full(1, obs)}
 
-def _obs_nonpositive(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
-    obs = (0.0, -0.0, -1.0, -np.inf)[int(rng.integers(4))]
-    return _set(rng, sizes, values) | {"obs": np.full(1, obs)}
+    return make
 
 
 def _steady(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -79,10 +78,15 @@ FAMILIES = (
     Family("set", "both averages set, the observation well away from them", _set),
     Family("unset_zero", "0 and -0 mean 'not set': assigned, not blended", _unset_zero),
     Family("unset_negative", "a negative average means 'not set' as well", _unset_negative),
-    Family("one_unset", "the two averages decide on their own", _one_unset),
-    Family("obs_nan", "a NaN observation leaves both averages bit-unchanged", _obs_nan),
-    Family("obs_inf", "so does an infinite one", _obs_inf),
-    Family("obs_nonpositive", "and 0, -0, a negative one, minus infinity", _obs_nonpositive),
+    Family("fast_unset", "the two averages decide on their own", _fast_unset),
+    Family("slow_unset", "the two averages decide on their own", _slow_unset),
+    Family("obs_nan", "a NaN observation leaves both averages bit-unchanged", _observing(np.nan)),
+    Family("obs_inf", "so does an infinite one", _observing(np.inf)),
+    Family("obs_minus_inf", "and minus infinity", _observing(-np.inf)),
+    Family("obs_zero", "and 0", _observing(0.0)),
+    Family("obs_minus_zero", "and -0", _observing(-0.0)),
+    Family("obs_negative", "and a negative one", _observing(-1.5)),
+    Family("obs_tiny", "a subnormal observation is valid: it is above 0", _observing(1e-42)),
     Family(
         "steady",
         "the observation equals the averages: every alpha gives the same, rounding is systematic",

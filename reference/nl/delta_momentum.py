@@ -48,7 +48,7 @@ def delta_momentum_formed(
     *,
     reading: str = "derived",
 ) -> F64 | tuple[F64, F64]:
-    """Eq. 22 with the decay matrix formed: m (alpha I - c g^T g) - b P g, or (..) m on the left."""
+    """Eq. 22 read from the left, with the decay matrix formed: (alpha I - c g g^T) m - eta P g."""
     Pg = g if P is None else P @ g
     if reading == "left_gg":
         m_next = (alpha * np.eye(g.shape[0]) - eta * (g @ g.T)) @ m - eta * Pg
@@ -56,8 +56,7 @@ def delta_momentum_formed(
         _square(g, reading)
         m_next = (alpha * np.eye(g.shape[1]) - g.T @ g) @ m - eta * Pg
     else:
-        c, b = _right_coefficients(eta, reading)
-        m_next = m @ (alpha * np.eye(g.shape[1]) - c * (g.T @ g)) - b * Pg
+        raise UnknownReading(ID, reading, READINGS)
     return m_next if W is None else (m_next, W + m_next)
 
 
@@ -85,11 +84,14 @@ def delta_momentum_factored(
 
 
 def _forms(*readings: str) -> dict[str, tuple[partial[F64 | tuple[F64, F64]], ...]]:
-    residual = ("derived", "printed_objective_half", "printed_objective_full")
+    """Pair each reading with its other formula; none forms g^T g, which is d_in by d_in."""
+    left = ("left_gg", "literal_left")
     return {
         reading: (
-            partial(delta_momentum_formed, reading=reading),
-            *([partial(delta_momentum_factored, reading=reading)] if reading in residual else []),
+            partial(
+                delta_momentum_formed if reading in left else delta_momentum_factored,
+                reading=reading,
+            ),
         )
         for reading in readings
     }
@@ -128,7 +130,6 @@ _MATRIX = ("d_out", "d_in")
     wrong=WRONG,
     forms=_forms(
         "derived",
-        "literal_right",
         "literal_left",
         "left_gg",
         "printed_objective_half",
@@ -192,7 +193,8 @@ def _delta(m: F64, g: F64, eta: float, reading: str) -> F64:
         _square(g, reading)
         delta = g.T @ (g @ m)
     elif reading == "left_gg":
-        delta = eta * (g @ (g.T @ m))
+        wide = g.shape[1] > g.shape[0]  # the square in the middle takes the shorter side
+        delta = eta * ((g @ g.T) @ m if wide else g @ (g.T @ m))
     elif reading == "scalar":
         delta = eta * np.sum(g * g) * m
     elif reading == "flat_outer":

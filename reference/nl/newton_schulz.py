@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trueup.reference.catalogue import equation
-from trueup.reference.errors import NotApplicable, UnknownReading
+from trueup.reference.errors import UnknownReading
 from trueup.reference.nl.newton_schulz_families import FAMILIES
 from trueup.reference.symbols import F64, Domain, Scalar, Symbol
 
@@ -36,7 +36,6 @@ WRONG = (
     "scale_1.02",  # the result 2 % too large
     "unclamped",  # no eps at all
     "eps_squared",  # max(|G|^2, eps) under the root
-    "columns_gram",  # A = X^T X multiplied from the left (square only)
     "tall_skipped",  # matrices with more rows than columns come back as they are
     "tanh",  # element-wise, claimed to be orthogonalisation
     "cubic14",  # one step short of cubic15
@@ -124,10 +123,7 @@ def newton_schulz(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64
     if reading == "tall_skipped" and tall:
         return G
     X = _normalised(G.T if tall else G, eps, reading)
-    if reading == "columns_gram":
-        X = _columns_gram(X, *_polynomial(reading))
-    else:
-        X = _iterate(X, *_polynomial(reading))
+    X = _iterate(X, *_polynomial(reading))
     if reading == "scale_1.02":
         X = 1.02 * X
     return X.T if tall else X
@@ -174,14 +170,4 @@ def _iterate(X: F64, steps: int, coefficients: tuple[float, float, float]) -> F6
     for _ in range(steps):
         A = X @ X.T
         X = a * X + (b * A + c * (A @ A) if c else b * A) @ X
-    return X
-
-
-def _columns_gram(X: F64, steps: int, coefficients: tuple[float, float, float]) -> F64:
-    if X.shape[0] != X.shape[1]:
-        raise NotApplicable(ID, "columns_gram", f"r = c, got {X.shape[0]} and {X.shape[1]}")
-    a, b, c = coefficients
-    for _ in range(steps):
-        A = X.T @ X
-        X = a * X + (b * A + c * (A @ A)) @ X
     return X

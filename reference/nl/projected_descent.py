@@ -43,15 +43,6 @@ def projected_descent_two_updates(
     return W - np.outer(c * (W @ x), x) - np.outer(b * u, x)
 
 
-def projected_descent_formed(
-    W: F64, x: F64, u: F64, eta: float, *, reading: str = "derived"
-) -> F64:
-    """Form the decay matrix: W (I - c x x^T) - b u x^T."""
-    c, b = _coefficients(eta, np.sum(x * x), reading)
-    decayed: F64 = W @ (np.eye(x.shape[0]) - c * np.outer(x, x))
-    return decayed - np.outer(b * u, x)
-
-
 def projected_descent_common_factor(
     W: F64, x: F64, u: F64, eta: float, *, reading: str = "derived"
 ) -> F64:
@@ -71,7 +62,7 @@ def _forms() -> dict[str, tuple[partial[F64], ...]]:
     shared = ("derived", "prox", "prox_unit")
     forms = {}
     for reading in READINGS:
-        functions = [projected_descent_two_updates, projected_descent_formed]
+        functions = [projected_descent_two_updates]
         if reading in shared:
             functions.append(projected_descent_common_factor)
         forms[reading] = tuple(partial(function, reading=reading) for function in functions)

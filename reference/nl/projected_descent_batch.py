@@ -38,13 +38,6 @@ WRONG = (
 )
 
 
-def batch_formed(W: F64, X: F64, U: F64, eta: float, *, reading: str = "derived") -> F64:
-    """Form the decay matrix: W (I - c X^T X) - b U^T X."""
-    c, b = _coefficients(eta, X.shape[0], reading)
-    decayed: F64 = W @ (np.eye(X.shape[1]) - c * (X.T @ X))
-    return decayed - b * (U.T @ X)
-
-
 def batch_two_updates(W: F64, X: F64, U: F64, eta: float, *, reading: str = "derived") -> F64:
     """Write decay and gradient apart: W - c (X W^T)^T X - b U^T X."""
     c, b = _coefficients(eta, X.shape[0], reading)
@@ -85,8 +78,7 @@ def prox_by_solve(W: F64, X: F64, U: F64, eta: float, *, reading: str = "prox") 
 def _forms() -> dict[str, tuple[partial[F64], ...]]:
     forms = {
         reading: tuple(
-            partial(function, reading=reading)
-            for function in (batch_formed, batch_two_updates, batch_token_loop)
+            partial(function, reading=reading) for function in (batch_two_updates, batch_token_loop)
         )
         for reading in READINGS
         if not reading.startswith("prox")

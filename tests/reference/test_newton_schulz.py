@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trueup.reference import NotApplicable
 from trueup.reference.nl import newton_schulz
 from trueup.reference.nl.momentum import momentum
 
@@ -238,8 +237,3 @@ def test_library_newton_schulz_in_bf16_lies_within_its_own_rounding(
     ours = newton_schulz(G)
     relative = np.linalg.norm(theirs - ours) / np.linalg.norm(ours)
     assert 0.001 < relative < 0.02
-
-
-def test_variants_that_need_a_shape_say_so() -> None:
-    with pytest.raises(NotApplicable, match="r = c, got 2 and 3"):
-        newton_schulz(np.ones((2, 3)), reading="columns_gram")
