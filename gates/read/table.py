@@ -94,9 +94,9 @@ class Table:
             shape = tuple(row)
             if shape not in known:
                 new = [key for key in shape if key not in self.columns]
-                pattern = next((key for key in new if _is_pattern(key)), None)
-                if pattern is not None:
-                    flaws.append(CellFlaw(index, "unusable_key", pattern, show(pattern), True))
+                unusable = next((key for key in new if _is_unusable(key)), None)
+                if unusable is not None:
+                    flaws.append(CellFlaw(index, "unusable_key", unusable, show(unusable), True))
                     continue
                 if len(self.columns) + len(new) > self.limits.max_keys:
                     got = f"{show(new[0])} after {len(self.columns)} other keys"
@@ -173,9 +173,9 @@ class Table:
         return pl.Series(column.name, cells, dtype=DTYPES[column.kind or "float"], strict=True)
 
 
-def _is_pattern(key: str) -> bool:
-    """Whether a table engine would take this name for a pattern over other columns."""
-    return key == "*" or (key.startswith("^") and key.endswith("$"))
+def _is_unusable(key: str) -> bool:
+    """Whether a table engine would take this name for a pattern, or give the column another."""
+    return key in ("", "*") or "\0" in key or (key.startswith("^") and key.endswith("$"))
 
 
 def _of_kind(kind: str | None) -> type:
