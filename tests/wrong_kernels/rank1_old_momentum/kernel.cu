@@ -59,6 +59,7 @@ __device__ __forceinline__ void update_rows(float* m, float* W, const float* u, 
     }
     if (row == blockIdx.x) {  // once a block
       float square = 0.0f;
+#pragma unroll 8
       for (size_t i = t; i < d_out; i += width) square = fmaf(u[i], u[i], square);
       norm = trueup::block_sum(square, slots[2]);
     }
