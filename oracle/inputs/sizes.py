@@ -15,6 +15,7 @@ from trueup.oracle.contract import Contract, Limit
 WARP = 32
 # Beyond this many elements in the product of all axes a case costs seconds, not milliseconds.
 _LARGEST_PRODUCT = 1 << 16
+_LARGEST_BUFFER = 1 << 19
 _LARGEST_TILE = 4096
 # A row of this length fits neither the registers nor the shared memory of one block.
 _LONG = 60_013
@@ -31,9 +32,7 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
 
     def add(sizes: Mapping[str, int]) -> None:
         legal = {axis: nearest(limits[axis], size) for axis, size in sizes.items()}
-        if legal not in found and math.prod(legal.values()) <= max(
-            _LARGEST_PRODUCT, math.prod(nearest(limits[a], 1) for a in axes)
-        ):
+        if legal not in found and (not found or _affordable(contract, legal)):
             found.append(legal)
 
     add({axis: (9, 14, 6, 4, 3, 2)[i % 6] for i, axis in enumerate(axes)})
@@ -51,6 +50,14 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
         add({name: _LONG if name == axis else 1 for name in axes})
     add(dict.fromkeys(axes, 1))
     return found
+
+
+def _affordable(contract: Contract, sizes: Mapping[str, int]) -> bool:
+    """Whether a case stays in milliseconds: the product of the axes, and every buffer."""
+    if math.prod(sizes.values()) > _LARGEST_PRODUCT:
+        return False
+    buffers = [arg.sizes(sizes) for arg in contract.args if arg.is_buffer]
+    return all(math.prod(shape) <= _LARGEST_BUFFER for shape in buffers)
 
 
 def nearest(limit: Limit, size: int) -> int:
