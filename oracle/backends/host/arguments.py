@@ -26,7 +26,7 @@ def check(
         for position, (argument, slot) in enumerate(zip(launch.args, parameters, strict=True)):
             where = f"{launch.entry}, argument {position + 1}"
             if isinstance(argument, Scalar):
-                _check_scalar(argument, slot.parameter, where)
+                _check_scalar(argument, slot, where)
             else:
                 _check_buffer(argument, known.get(argument), slot, where)
                 if slot.parameter.kind == "pointer":
@@ -83,26 +83,29 @@ def _check_buffer(name: str, buffer: Buffer | None, slot: Slot, where: str) -> N
             fix="declare it a scalar, or correct the order of `args`",
         )
     size = _FLOATS.get(buffer.dtype.name)
-    if slot.pointee and size and slot.pointee != size:
+    if slot.floating and size and slot.floating != size:
         raise ContractError(
             f"`{name}` is declared with another dtype than the kernel reads",
             where=where,
             got=f"declared {buffer.dtype.name}",
-            expected=f"{_FLOAT_NAMES.get(slot.pointee, 'a float')}, deduced from the kernel",
+            expected=f"{_FLOAT_NAMES.get(slot.floating, 'a float')}, deduced from the kernel",
             fix="correct the dtype in the contract",
         )
 
 
-def _check_scalar(scalar: Scalar, parameter: Parameter, where: str) -> None:
-    dtype = scalar.value.dtype
+def _check_scalar(scalar: Scalar, slot: Slot, where: str) -> None:
+    dtype, parameter = scalar.value.dtype, slot.parameter
     kind = _scalar_kind(dtype)
-    if kind == parameter.kind and dtype.itemsize == parameter.size:
+    same_format = kind != "float" or _FLOATS[dtype.name] == slot.floating
+    if kind == parameter.kind and dtype.itemsize == parameter.size and same_format:
         return
+    named = parameter.kind == "float" and slot.floating in _FLOAT_NAMES
+    deduced = _FLOAT_NAMES[slot.floating] if named else _text(parameter)
     raise ContractError(
         f"`{scalar.name}` is declared with another type than the kernel takes",
         where=where,
         got=f"declared {dtype.name} ({dtype.itemsize} bytes)",
-        expected=f"{_text(parameter)} ({parameter.size} bytes), deduced from the kernel",
+        expected=f"{deduced} ({parameter.size} bytes), deduced from the kernel",
         fix="correct the dtype in the contract, or the order of `args`",
     )
 

@@ -133,7 +133,7 @@ def _compile(
     ]
     done = compiler.run(arguments, work)
     if done.returncode != 0:
-        entry = failing_entry(done.stderr)
+        entry = failing_entry(done.stderr, tree)
         if entry is not None and entry < len(entries):
             raise refused_entry(tree, entries[entry], done.stderr)
         raise compile_error(done.stderr, tree)

@@ -109,12 +109,14 @@ def compile_error(output: str, tree: SourceTree) -> HostCompileError:
     return HostCompileError(what, where=str(tree.paths[0]), output=text)
 
 
-def failing_entry(output: str) -> int | None:
-    """Return the number of the entry at which the first error points, if it points at one.
+def failing_entry(output: str, tree: SourceTree) -> int | None:
+    """Return the number of the entry that the first error is about, if it is about one.
 
-    The entries' lines follow the source, so an error of the source itself comes first.
+    The entries' lines follow the source, so an error of the source itself comes first. An entry is
+    handed on to the shim's templates, where the compiler may place the error.
     """
     first = _ERROR.search(output)
-    if first is None or not first[1].endswith(ENTRY):
+    if first is None or tree.is_source(first[1]):
         return None
-    return int(first[2]) - 1
+    entry = re.search(rf"\b{ENTRY}:(\d+):", output[first.start() :])
+    return int(entry[1]) - 1 if entry else None

@@ -37,8 +37,9 @@ def refused_entry(tree: SourceTree, entry: str, output: str) -> ContractError:
     said = tree.localise(first[1]) if first else "no message"
     if re.search(r"was not declared|has not been declared|is not a member", said):
         return _missing(tree, entry, "is not in it")
-    if "overloaded function" in said or "no matching function" in said:
-        return _missing(tree, entry, "does not name one kernel: are template arguments missing?")
+    if re.search(r"overloaded function|no match", said):
+        given = "do the template arguments fit?" if "<" in entry else "are they missing?"
+        return _missing(tree, entry, f"does not name one kernel; template arguments: {given}")
     return _missing(tree, entry, f"does not name a kernel ({said})")
 
 

@@ -20,7 +20,7 @@ _STACK_BYTES, _STACK_COUNT = 256 * 1024, 1024
 
 
 class _Described(ctypes.Structure):
-    _fields_ = (("size", ctypes.c_uint32), ("kind", ctypes.c_int32), ("pointee", ctypes.c_int32))
+    _fields_ = (("size", ctypes.c_uint32), ("kind", ctypes.c_int32), ("floating", ctypes.c_int32))
 
 
 class _Range(ctypes.Structure):
@@ -64,10 +64,10 @@ class _Options(ctypes.Structure):
 
 
 class Slot(NamedTuple):
-    """A parameter as deduced, and for a pointer to floats the bytes of one (negative: bf16)."""
+    """A parameter as deduced; for a float, or a pointer to them, its bytes (negative: bf16)."""
 
     parameter: Parameter
-    pointee: int
+    floating: int
 
 
 @functools.cache
@@ -102,7 +102,7 @@ class Library:
         table = (_Described * _MOST_PARAMETERS)()
         count = getattr(self._dll, f"cuhost_describe_{index}")(table, _MOST_PARAMETERS)
         return tuple(
-            Slot(Parameter(int(one.size), _KINDS[one.kind]), int(one.pointee))
+            Slot(Parameter(int(one.size), _KINDS[one.kind]), int(one.floating))
             for one in table[:count]
         )
 

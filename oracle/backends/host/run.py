@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -156,6 +156,9 @@ class HostKernel:
         tree, library = self._tree, self._library
         for report in reports:
             fault = from_report(report, tree, library.path, library.base, regions, buffers)
+            if fault.kind == "time limit":
+                message = f"the kernel had not ended after the time limit, {options.time_limit:g} s"
+                fault = replace(fault, message=message)
             run.faults.append(fault)
             if report.kind == MISALIGNED and options.placement == "page_end":
                 run.misaligned = fault.buffer if fault.buffer in run.regions else None
