@@ -140,6 +140,7 @@ id = "{id}"
 reference = "ref.py:scale"
 python = "kernels.py:{kernel}"
 axes = ["n"]
+limits = {{ n = {{ max = 40 }} }}
 
 [[arg]]
 name = "x"

@@ -5,22 +5,21 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from trueup import __version__
 from trueup.render.clean import printable
 from trueup.render.console import print_block
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from trueup.diagnosis import Diagnosis
 
 
 def show_diagnosis(diagnosis: Diagnosis, out: Console) -> None:
     """Print what is there, and what to do about what is not."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     head = f"trueup {__version__}, Python {platform.python_version()}, {platform.platform()}"
     out.print(Text(head), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)

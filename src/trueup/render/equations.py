@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from trueup.render.console import print_block
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from trueup.reference import Equation, Symbol
     from trueup.shipped import Claim
 
@@ -18,10 +21,6 @@ _WIDEST = 48  # lists of forms are long, and nobody reads a line of 400 characte
 
 def show_equations(equations: Sequence[Equation], claims: Sequence[Claim], out: Console) -> None:
     """Print one row per equation."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in ("equation", "source", "readings (* default)", "wrong forms", "shipped kernels"):
         table.add_column(name, overflow="fold", max_width=_WIDEST)
@@ -40,8 +39,6 @@ def show_equations(equations: Sequence[Equation], claims: Sequence[Claim], out: 
 
 def show_equation(equation: Equation, claims: Sequence[Claim], out: Console) -> None:
     """Print everything the catalogue knows about one equation."""
-    from rich.text import Text
-
     claimed = _claimed(equation, claims)
     sections = [
         ("source", [_source(equation), equation.grade]),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+from rich.text import Text
+
 from trueup.render.clean import one_line
 from trueup.render.counts import plural
 from trueup.render.findings import finding_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from trueup.gates.findings import Verdict
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -18,8 +19,6 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 def show_gate(verdict: Verdict, out: Console) -> None:
     """Print the verdict."""
-    from rich.text import Text
-
     for finding in verdict.findings:
         head, _, rest = finding_text(finding).partition("\n")
         out.print(Text(head, style=_STYLES.get(finding.severity, "")), soft_wrap=True)

@@ -1,9 +1,13 @@
-"""A verification as text: one table of contracts and lanes, then every finding in full."""
+"""A verification as text: a table of lanes per contract, then every finding in full."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from trueup.oracle.verdict import (
     ContractVerdict,
@@ -18,16 +22,10 @@ from trueup.render.console import print_block
 from trueup.render.counts import (
     checked,
     contract_sum,
-    nearest,
     ratio_text,
     totals,
 )
 from trueup.render.findings import Origin, alike, finding_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
 STYLES = {
     Outcome.PASS: "green",
@@ -38,20 +36,17 @@ STYLES = {
 
 
 def show_verification(verification: Verification, out: Console, *, quiet: bool = False) -> None:
-    """Print the whole verification; `quiet` leaves out the table and the notes."""
-    from rich.text import Text
-
-    if verification.contracts and not quiet:
-        print_block(out, _table(verification))
+    """Print the whole verification; `quiet` leaves out the tables and the notes."""
+    for contract in () if quiet else verification.contracts:
+        _show_contract(contract, out)
+        out.print()
     for text, style in _findings(verification):
         head, _, rest = text.partition("\n")
-        out.print()
         out.print(Text(head, style=style), soft_wrap=True)
-        out.print(Text(rest), soft_wrap=True)
+        out.print(Text(f"{rest}\n"), soft_wrap=True)
     if not quiet:
         for line in _remarks(verification):
             out.print(Text(line), soft_wrap=True)
-    out.print()
     summary = summary_line(verification)
     out.print(Text(summary, style=STYLES[verification.verdict]), soft_wrap=True)
 
@@ -77,52 +72,41 @@ def lane_findings(contract: ContractVerdict) -> Iterator[tuple[Finding, Origin |
         yield finding, None, 0
 
 
-def _table(verification: Verification) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
+def _show_contract(contract: ContractVerdict, out: Console) -> None:
+    """Print a heading with the totals, and a row per lane."""
+    cases, elements, launches = totals(contract.lanes)
+    out.print(
+        Text.assemble(
+            Text(one_line(f"{contract.id} ({contract.reading}) on {contract.backend}"), "bold"),
+            ": ",
+            Text(str(contract.verdict), STYLES[contract.verdict]),
+            f", {cases:,} cases, {elements:,} elements, {launches:,} launches",
+        ),
+        soft_wrap=True,
+    )
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("contract, lane", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
-    for name in ("cases", "elements", "launches"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("  lane", overflow="fold", min_width=10)
+    table.add_column("verdict", no_wrap=True, min_width=12)
+    for name, width in (("cases", 6), ("elements", 11), ("launches", 8)):
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
     table.add_column("error/allowed", justify="right", overflow="fold")
     table.add_column("nearest its bound", overflow="fold", min_width=12)
-    for contract in verification.contracts:
-        title = f"{contract.id} ({contract.reading}) on {contract.backend}"
-        counts = (f"{n:,}" for n in totals(contract.lanes))
-        table.add_row(
-            Text(one_line(title), style="bold"),
-            _verdict(contract.verdict),
-            *counts,
-            *_worst(nearest(contract.lanes)),
-        )
-        for lane in contract.lanes:
-            table.add_row(*_lane_row(lane))
-        table.add_section()
-    return table
+    for lane in contract.lanes:
+        table.add_row(*_row(lane))
+    print_block(out, table)
 
 
-def _lane_row(lane: LaneVerdict) -> tuple[Text | str, ...]:
-    from rich.text import Text
-
+def _row(lane: LaneVerdict) -> tuple[Text | str, ...]:
     ratio, where = _worst(lane.worst)
     return (
         Text(f"  {one_line(lane.lane)}"),
-        _verdict(lane.verdict),
+        Text(str(lane.verdict), STYLES[lane.verdict]),
         f"{lane.cases:,}",
         f"{lane.elements:,}",
         f"{lane.launches:,}",
         ratio,
         Text(where or one_line(lane.reason or "")),
     )
-
-
-def _verdict(verdict: Outcome) -> Text:
-    from rich.text import Text
-
-    return Text(str(verdict), style=STYLES[verdict])
 
 
 def _worst(worst: Worst | None) -> tuple[str, str]:
@@ -150,6 +134,6 @@ def _remarks(verification: Verification) -> Iterator[str]:
     for skip in verification.skipped:
         what = skip.contract if skip.lane is None else f"{skip.contract}, {skip.lane}"
         lines.append(f"SKIPPED {what}: {skip.reason}")
+    yield from (one_line(line) for line in dict.fromkeys(lines))
     if lines:
         yield ""
-    yield from (one_line(line) for line in dict.fromkeys(lines))
