@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,29 +63,33 @@ class Engine:
 
     def fastest(self, text: bytes, numbers: Ints, lines: Ints) -> Batch | None:
         """Tier A alone: everything proven at once, or nothing said."""
-        frame = tier_a(text, self.table.schema())
+        frame = self._tier_a(text, len(numbers))
         if frame is None:
             return None
         self.recognised += frame.height
         return Batch(frame, numbers, lines)
 
-    def group(
-        self, text: bytes, raws: Callable[[], list[RawRow]], first_row: int, cut_at_end: bool
-    ) -> Batch:
-        """A small group of rows, by the first tier that proves itself."""
-        frame = tier_a(text, self.table.schema())
-        if frame is not None:
-            rows = raws()
-            self.recognised += frame.height
-            return Batch(frame, _count(first_row, len(rows)), _array(raw.line for raw in rows))
-        untyped = tier_b(text)
-        found = raws()
-        if untyped is None or len(untyped) != len(found):
-            return self._slow(found, first_row, cut_at_end)
-        self.recognised += len(untyped)
-        return self._typed(untyped, found, first_row)
+    def _tier_a(self, text: bytes, rows: int) -> pl.DataFrame | None:
+        schema = self.table.schema()
+        return None if rows * len(schema) > self.limits.max_cells else tier_a(text, schema)
 
-    def _slow(self, raws: list[RawRow], first_row: int, cut_at_end: bool) -> Batch:
+    def group(
+        self, text: bytes, raws: list[RawRow], first_row: int, cut_at_end: bool
+    ) -> Iterator[Batch]:
+        """A small group of rows, by the first tier that proves itself."""
+        frame = self._tier_a(text, len(raws))
+        if frame is not None:
+            self.recognised += frame.height
+            yield Batch(frame, _count(first_row, len(raws)), _array(raw.line for raw in raws))
+            return
+        rows: Sequence[Row | None] | None = tier_b(text)
+        if rows is not None and len(rows) == len(raws):
+            self.recognised += len(rows)
+        else:
+            rows = self._slow(raws, first_row, cut_at_end)
+        yield from self._typed(rows, raws, first_row)
+
+    def _slow(self, raws: list[RawRow], first_row: int, cut_at_end: bool) -> list[Row | None]:
         rows: list[Row | None] = []
         for index, raw in enumerate(raws):
             row, flaws = self._rows.read(raw.text)
@@ -95,7 +99,7 @@ class Engine:
             last = cut_at_end and index == len(raws) - 1
             for flaw in flaws:
                 self._row_flaw(flaw, row, raw, first_row + index, last)
-        return self._typed(rows, raws, first_row)
+        return rows
 
     def _row_flaw(self, flaw: Flaw, row: Row | None, raw: RawRow, number: int, last: bool) -> None:
         kind = flaw.kind
@@ -114,12 +118,15 @@ class Engine:
         broken = [flaw.at for flaw in flaws if flaw.at is not None and flaw.kind != "cut"]
         return broken[-1] if broken else None
 
-    def _typed(self, rows: Sequence[Row | None], raws: list[RawRow], first_row: int) -> Batch:
+    def _typed(
+        self, rows: Sequence[Row | None], raws: list[RawRow], first_row: int
+    ) -> Iterator[Batch]:
         numbers = range(first_row, first_row + len(rows))
-        frame, kept, flaws = self.table.frame(rows, numbers)
+        kept, flaws = self.table.type(rows, numbers)
         for flaw in flaws:
             self._cell_flaw(flaw, rows[flaw.index], raws[flaw.index], numbers[flaw.index])
-        return Batch(frame, _array(numbers[i] for i in kept), _array(raws[i].line for i in kept))
+        for frame, part in self.table.frames(rows, kept):
+            yield Batch(frame, _array(numbers[i] for i in part), _array(raws[i].line for i in part))
 
     def _cell_flaw(self, flaw: CellFlaw, row: Row | None, raw: RawRow, number: int) -> None:
         placed = self._placed.get((flaw.kind, flaw.key), 0)

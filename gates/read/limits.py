@@ -15,6 +15,7 @@ class Limits:
     max_depth: int = 64  # levels of nesting
     max_digits: int = 400  # of one integer
     max_keys: int = 20_000  # distinct keys of one file
+    max_cells: int = 8 << 20  # rows times columns of one batch: 64 MiB of numbers
     late_after: int = 1_000  # rows; a key first seen later is reported
     located: int = 200  # faults of one kind and key that get an exact byte; the rest is counted
 

@@ -137,7 +137,7 @@ class ListReader:
                 raws.append(RawRow(buffer[low:high], base + low, line))
                 at = low
             text = b"".join(raw.text.translate(FLAT) + b"\n" for raw in raws)
-            yield self._engine.group(text, _constant(raws), row, False)
+            yield from self._engine.group(text, raws, row, False)
             row += len(raws)
         self._settle(split)
 
@@ -193,10 +193,6 @@ class ListReader:
                 self._engine.fault(Fault("list_structure", got, self._line, at))
                 return
             self._buffer = self._more(1 << 16)
-
-
-def _constant(raws: list[RawRow]) -> Callable[[], list[RawRow]]:
-    return lambda: raws
 
 
 def _grouped(spans: list[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:

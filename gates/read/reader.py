@@ -13,7 +13,7 @@ from trueup.gates.read.engine import Batch, Engine
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.listed import ListReader
 from trueup.gates.read.opening import Opened, open_file
-from trueup.gates.read.pieces import Piece, RawRow, line_pieces
+from trueup.gates.read.pieces import Piece, line_pieces
 
 Progress = Callable[[int, int], None]
 
@@ -109,7 +109,7 @@ class Reader:
             high = len(raw) if at < 0 else at + 1
             part = Piece(raw[low:high], piece.byte + low, raw[high - 1 : high] == b"\n")
             text = part.text()
-            yield self.engine.group(text, _rows_of(part, line), line, not part.ended)
+            yield from self.engine.group(text, part.rows(line), line, not part.ended)
             line += text.count(b"\n")
             low = high
 
@@ -124,7 +124,3 @@ class Reader:
         yield from reader.batches()
         self._complete_list = reader.closed
         self._nul_tail(opened)
-
-
-def _rows_of(piece: Piece, line: int) -> Callable[[], list[RawRow]]:
-    return lambda: piece.rows(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,6 @@ DTYPES: dict[str, type[pl.DataType]] = {
 }
 _GROUP = {int: "number", float: "number", str: "str", bool: "bool"}
 _WORD = {int: "a number", float: "a number", str: "a string", bool: "a boolean"}
-_MISSING = object()
 
 
 @dataclass(slots=True)
@@ -65,22 +64,32 @@ class Table:
         """The columns whose type is known."""
         return {c.name: DTYPES[c.kind] for c in self.columns.values() if c.kind is not None}
 
-    def frame(
-        self, rows: Sequence[Row | None], row_numbers: Sequence[int]
-    ) -> tuple[pl.DataFrame, list[int], list[CellFlaw]]:
-        """Type the rows. Returns the frame, which rows it holds, and the flaws found."""
+    def type(
+        self, rows: Sequence[Row | None], numbers: Sequence[int]
+    ) -> tuple[list[int], list[CellFlaw]]:
+        """Learn from the rows. Returns the indices of those to hand on, and the flaws found."""
         flaws: list[CellFlaw] = []
-        kept = self._admit(rows, row_numbers, flaws)
-        present = [row for row in rows if row is not None]
-        for name in {key: None for row in present for key in row}:
-            if name in self.columns:
-                self._type(self.columns[name], rows, row_numbers, flaws)
+        kept = self._admit(rows, numbers, flaws)
+        cells: dict[str, list[tuple[int, Any]]] = {}
+        for index in kept:
+            for name, value in (rows[index] or {}).items():
+                cells.setdefault(name, []).append((index, value))
+        for name, column in cells.items():
+            self._type(self.columns[name], column, numbers, flaws)
         bad = {flaw.index for flaw in flaws if flaw.withheld}
-        kept = [index for index in kept if index not in bad]
-        good: list[Row] = [row for i in kept if (row := rows[i]) is not None]
-        series = [self._series(column, good) for column in self.columns.values() if column.kind]
-        frame = pl.DataFrame(series) if series else pl.DataFrame({"": [None] * len(kept)}).drop("")
-        return frame, kept, flaws
+        return [index for index in kept if index not in bad], flaws
+
+    def frames(
+        self, rows: Sequence[Row | None], kept: list[int]
+    ) -> Iterator[tuple[pl.DataFrame, list[int]]]:
+        """The rows to hand on as typed frames, none of them with too many cells."""
+        schema = self.schema()
+        height = max(1, self.limits.max_cells // max(1, len(schema)))
+        for low in range(0, len(kept), height):
+            part = kept[low : low + height]
+            good: list[Row] = [row for i in part if (row := rows[i]) is not None]
+            series = [_series(name, kind, good) for name, kind in schema.items()]
+            yield pl.DataFrame(series, height=len(part)), part
 
     def _admit(
         self, rows: Sequence[Row | None], numbers: Sequence[int], flaws: list[CellFlaw]
@@ -117,45 +126,44 @@ class Table:
     def _type(
         self,
         column: Column,
-        rows: Sequence[Row | None],
+        cells: list[tuple[int, Any]],
         numbers: Sequence[int],
         flaws: list[CellFlaw],
     ) -> None:
         """Settle the type of a column, and flag the cells that do not have it."""
-        name = column.name
-        cells = [_MISSING if row is None else row.get(name, _MISSING) for row in rows]
-        types = set(map(type, cells)) - {object}
+        types = {type(value) for _, value in cells}
         if type(None) in types:
-            self._nulls(name, cells, flaws)
+            self._nulls(column.name, cells, flaws)
         types.discard(type(None))
         if not types:
             return
-        group = _GROUP.get(_of_kind(column.kind)) if column.kind else _majority(cells, types)
+        group = _GROUP.get(_of_kind(column.kind)) if column.kind else _majority(cells)
         if group is None or any(_GROUP.get(t) != group for t in types):
-            _mistyped(name, cells, group, flaws)
+            _mistyped(column.name, cells, group, flaws)
         if group == "number":
             self._number(column, cells, numbers, flaws)
         elif group is not None:
             column.kind = group
 
-    def _nulls(self, name: str, cells: list[Any], flaws: list[CellFlaw]) -> None:
+    def _nulls(self, name: str, cells: list[tuple[int, Any]], flaws: list[CellFlaw]) -> None:
         if any(pattern.search(name) for pattern in self._nullable):
             return
         flaws.extend(
-            CellFlaw(index, "null", name, "null", False)
-            for index, cell in enumerate(cells)
-            if cell is None
+            CellFlaw(index, "null", name, "null", False) for index, cell in cells if cell is None
         )
 
     def _number(
-        self, column: Column, cells: list[Any], numbers: Sequence[int], flaws: list[CellFlaw]
+        self,
+        column: Column,
+        cells: list[tuple[int, Any]],
+        numbers: Sequence[int],
+        flaws: list[CellFlaw],
     ) -> None:
-        floats = column.kind == "float"
-        first = next((i for i, cell in enumerate(cells) if type(cell) is float), None)
+        first = next((index for index, cell in cells if type(cell) is float), None)
         if first is not None and column.kind == "int":
             column.widened_row = numbers[first]
-        column.kind = "float" if floats or first is not None else "int"
-        for index, cell in enumerate(cells):
+        column.kind = "float" if column.kind == "float" or first is not None else "int"
+        for index, cell in cells:
             if type(cell) is not int:
                 continue
             if is_huge(cell, self.limits.max_digits):
@@ -166,11 +174,12 @@ class Table:
             elif column.kind == "float" and not exact_as_float(cell):
                 flaws.append(CellFlaw(index, "lost_digits", column.name, show(cell), True))
 
-    def _series(self, column: Column, rows: list[Row]) -> pl.Series:
-        cells = [row.get(column.name) for row in rows]
-        if column.kind == "float":
-            cells = [None if cell is None else float(cell) for cell in cells]
-        return pl.Series(column.name, cells, dtype=DTYPES[column.kind or "float"], strict=True)
+
+def _series(name: str, kind: type[pl.DataType], rows: list[Row]) -> pl.Series:
+    cells = [row.get(name) for row in rows]
+    if kind is pl.Float64:
+        cells = [None if cell is None else float(cell) for cell in cells]
+    return pl.Series(name, cells, dtype=kind, strict=True)
 
 
 def _is_unusable(key: str) -> bool:
@@ -182,10 +191,10 @@ def _of_kind(kind: str | None) -> type:
     return {"int": int, "float": float, "str": str, "bool": bool}[kind or "float"]
 
 
-def _majority(cells: list[Any], types: set[type]) -> str | None:
+def _majority(cells: list[tuple[int, Any]]) -> str | None:
     """The type most cells of a new column have; numbers win a tie."""
     counts = {"number": 0, "str": 0, "bool": 0}
-    for cell in cells:
+    for _, cell in cells:
         group = _GROUP.get(type(cell))
         if group is not None:
             counts[group] += 1
@@ -193,11 +202,13 @@ def _majority(cells: list[Any], types: set[type]) -> str | None:
     return best if counts[best] else None
 
 
-def _mistyped(name: str, cells: list[Any], group: str | None, flaws: list[CellFlaw]) -> None:
+def _mistyped(
+    name: str, cells: list[tuple[int, Any]], group: str | None, flaws: list[CellFlaw]
+) -> None:
     want = {"number": "numbers", "str": "strings", "bool": "booleans"}.get(group or "", "")
-    for index, cell in enumerate(cells):
+    for index, cell in cells:
         kind = type(cell)
-        if kind in (object, type(None)) or _GROUP.get(kind) == group is not None:
+        if cell is None or (group is not None and _GROUP.get(kind) == group):
             continue
         if kind in (dict, list):
             word = "an object" if kind is dict else "a list"

@@ -91,7 +91,8 @@ def _against_schema(data: dict[str, Any], where: str) -> None:
     errors = sorted(_validator().iter_errors(data), key=lambda error: list(map(str, error.path)))
     if not errors:
         return
-    error = errors[0]
+    unknown_first = [error for error in errors if error.validator == "additionalProperties"]
+    error = (unknown_first or errors)[0]
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.path).lstrip(".")
     known = (
         list(error.schema.get("properties", {}))
