@@ -15,6 +15,7 @@ import pytest
 
 from trueup.oracle.backends.base import Buffer, Launch, RunOptions, Source
 from trueup.oracle.backends.host import HostBackend
+from trueup.oracle.backends.host.build import cache_folder
 from trueup.oracle.backends.host.compiler import HostCompileError
 from trueup.oracle.errors import BackendUnavailable, CompileError, ContractError
 
@@ -24,9 +25,15 @@ BUFFER = Buffer("y", "out", np.dtype(np.int32), (4,))
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, but for the runtime: it is built once for all tests."""
+    bench.load("faults.cu", "good")
+    own = tmp_path / "cache" / "host"
+    own.mkdir(parents=True)
+    for built in cache_folder().glob("runtime-*"):
+        shutil.copytree(built, own / built.name)
     monkeypatch.setenv("TRUEUP_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "host"
+    return own
 
 
 def write(folder: Path, text: str, name: str = "k.cu") -> Path:
@@ -95,9 +102,12 @@ def test_the_same_source_in_another_folder_is_the_same_build(tmp_path: Path, cac
 def test_loading_from_the_cache_is_quick(tmp_path: Path, cache: Path) -> None:
     path = write(tmp_path, GOOD)
     load(path, defines={"VALUE": "1"})
-    start = time.perf_counter()
-    load(path, defines={"VALUE": "1"})
-    assert time.perf_counter() - start < 0.02
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        load(path, defines={"VALUE": "1"})
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.02
 
 
 def test_processes_may_build_the_same_thing_at_once(tmp_path: Path, cache: Path) -> None:
@@ -141,7 +151,7 @@ def test_processes_may_build_the_same_thing_at_once(tmp_path: Path, cache: Path)
             id="missing-header",
         ),
         pytest.param(
-            'extern "C" __global__ void k(int* y) {\n  extern __shared__\n    int s[];\n  z = 1;\n}\n',
+            "__global__ void k(int* y) {\n  extern __shared__\n    int s[];\n  z = s[0];\n}\n",
             "k.cu:4:3",
             "'z' was not declared in this scope",
             id="line-after-a-rewrite",
@@ -160,6 +170,20 @@ def test_a_source_that_does_not_compile_shows_the_first_error_at_its_line(
     assert what in caught.value.output
     assert "trueup-source" not in caught.value.output
     assert builds(cache) == 0
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    ['asm("mov.f32 %0, 1.0;" : "=f"(v));', 'asm("add.s32 %0, %1, 1;" : "=r"(n) : "r"(y[0]));'],
+)
+def test_inline_ptx_is_refused_with_the_way_round_it(
+    tmp_path: Path, cache: Path, instruction: str
+) -> None:
+    text = f"__global__ void k(int* y) {{\n  float v = 0;\n  int n = 0;\n  {instruction}\n"
+    path = write(tmp_path, text + "  y[0] = v + n;\n}\n")
+    with pytest.raises(CompileError, match="__CUHOST__") as caught:
+        load(path)
+    assert (caught.value.where or "").startswith(f"{path}:4")
 
 
 KERNELS = """
@@ -257,8 +281,6 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_xdg_cache_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from trueup.oracle.backends.host.build import cache_folder
-
     monkeypatch.delenv("TRUEUP_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "trueup" / "host"

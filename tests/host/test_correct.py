@@ -39,7 +39,8 @@ def in_all_orders(bench: Any, kernel: Any, entry: str, args: Any, **launch: Any)
     for run in runs[1:]:
         for name, array in run.items():
             assert array.tobytes() == runs[0][name].tobytes(), name
-    return runs[0]
+    first: dict[str, Any] = runs[0]
+    return first
 
 
 def whole(*shape: int) -> AnyArray:

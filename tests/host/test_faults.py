@@ -12,12 +12,37 @@ from trueup.oracle.backends.base import PLAIN_FILL, Fault, RunOptions
 
 FILE = "faults.cu"
 ENTRIES = (
-    "store_past_end store_before load_past_end far_store shared_index shared_pointer "
-    "dynamic_past_end misaligned float_to_int signed_overflow wide_shift null_store "
-    "divide_by_zero uninitialised_shared unwritten_tail missing_barrier missing_second_barrier "
-    "missing_syncwarp divergent_barrier half_a_warp not_in_mask mixed_operations bad_width "
-    "reads_absent_lane spins loops_with_barrier changes_input stack_overflow traps good"
-).split()
+    "store_past_end",
+    "store_before",
+    "load_past_end",
+    "far_store",
+    "shared_index",
+    "shared_pointer",
+    "dynamic_past_end",
+    "misaligned",
+    "float_to_int",
+    "signed_overflow",
+    "wide_shift",
+    "null_store",
+    "divide_by_zero",
+    "uninitialised_shared",
+    "unwritten_tail",
+    "missing_barrier",
+    "missing_second_barrier",
+    "missing_syncwarp",
+    "divergent_barrier",
+    "half_a_warp",
+    "not_in_mask",
+    "mixed_operations",
+    "bad_width",
+    "reads_absent_lane",
+    "spins",
+    "loops_with_barrier",
+    "changes_input",
+    "stack_overflow",
+    "traps",
+    "good",
+)
 i32, f32 = np.int32, np.float32
 
 

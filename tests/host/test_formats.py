@@ -39,6 +39,10 @@ def rounding(bench: Any) -> Any:
     return bench.load("rounding.cu", "rounded", "to_integers", "bits", "extremes")
 
 
+def floats(values: list[float]) -> AnyArray:
+    return np.array(values, f32)
+
+
 def grid(n: int) -> dict[str, Any]:
     return {"grid": (-(-n // 256),), "block": (256,)}
 
@@ -69,7 +73,7 @@ def hard_floats() -> AnyArray:
                 np.nextafter(middle, f32.type(np.inf)),
                 np.nextafter(middle, f32.type(-np.inf)),
             ]
-    special = f32.type([0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.99, 65520, 65536, 3.4e38])
+    special = floats([0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.99, 65520, 65536, 3.4e38])
     every: AnyArray = np.concatenate([patterns, usual, *ties, special]).astype(f32)
     return every
 
@@ -213,7 +217,7 @@ def test_directed_rounding_of_float_arithmetic(bench: Any, rounding: Any) -> Non
 
 
 def test_float_to_int_saturates_and_rounds_as_named(bench: Any, rounding: Any) -> None:
-    x = f32.type([0.5, 1.5, -0.5, -1.5, 2.7, -2.7, 3e9, -3e9, np.nan, np.inf, -np.inf, 5e9])
+    x = floats([0.5, 1.5, -0.5, -1.5, 2.7, -2.7, 3e9, -3e9, np.nan, np.inf, -np.inf, 5e9])
     n = x.size
     args = [
         bench.input("x", x, f32),
@@ -261,8 +265,8 @@ def test_integer_intrinsics(bench: Any, rounding: Any) -> None:
 
 
 def test_min_and_max_prefer_numbers_to_nan(bench: Any, rounding: Any) -> None:
-    a = f32.type([1, np.nan, 2, np.nan, -0.5, np.inf, 3, 4])
-    b = f32.type([2, 1, np.nan, np.nan, 0.5, -np.inf, 3, np.inf])
+    a = floats([1, np.nan, 2, np.nan, -0.5, np.inf, 3, 4])
+    b = floats([2, 1, np.nan, np.nan, 0.5, -np.inf, 3, np.inf])
     args = [bench.input("a", a, f32), bench.input("b", b, f32), bench.output("y", (8, 4), f32)]
     got = bench.clean(rounding, "extremes", [*args, i32(8)])["y"]
     np.testing.assert_array_equal(got[:, 0], np.fmax(a, b))

@@ -1,4 +1,4 @@
-"""CUDA C++ that g++ does not know by itself: templates as entries, structs, dynamic shared memory."""
+"""CUDA C++ that g++ does not know by itself, from template entries to shared memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_struct_is_passed_by_value(bench: Any, kernel: Any) -> None:
     value[0] = (0.5, 3.0, 4)
     args = [bench.input("x", np.arange(5), f32), bench.output("y", 5, f32), value[0]]
     got = bench.clean(kernel, "affine", args)["y"]
-    np.testing.assert_array_equal(got[:4], f32([3.0, 3.5, 4.0, 4.5]))
+    np.testing.assert_array_equal(got[:4], np.array([3.0, 3.5, 4.0, 4.5], f32))
     assert np.isnan(got[4])
 
 
@@ -78,7 +78,7 @@ def test_constants_defines_and_module_variables(bench: Any) -> None:
     kernel = bench.load(FILE, "constants", SCALE="3")
     for calls in range(3):
         got = bench.clean(kernel, "constants", [bench.output("y", 4, f32)], block=(4,))["y"]
-        np.testing.assert_array_equal(got, f32([calls, 6.0, 12.0, 24.0]))
+        np.testing.assert_array_equal(got, np.array([calls, 6.0, 12.0, 24.0], f32))
 
 
 def test_shared_memory_declared_at_file_scope(bench: Any, kernel: Any) -> None:
@@ -148,3 +148,24 @@ def test_what_no_rewriting_can_express_is_an_error_at_its_line(bench: Any, tmp_p
     with pytest.raises(CompileError, match="one name to a declaration") as caught:
         bench.load("k.cu", "k")
     assert caught.value.where == f"{source}:2"
+
+
+def test_printf_and_assert(bench: Any, tmp_path: Path, capfd: Any) -> None:
+    (tmp_path / "k.cu").write_text(
+        "#include <cassert>\n#include <cstdio>\n"
+        'extern "C" __global__ void k(int* y, int n) {\n'
+        '  if (threadIdx.x == 2) printf("thread %d of %s\\n", threadIdx.x, "k");\n'
+        "  assert(n != 7);\n"
+        "  y[threadIdx.x] = n;\n"
+        "}\n"
+    )
+    bench.cu = tmp_path
+    kernel = bench.load("k.cu", "k")
+    bench.clean(kernel, "k", [bench.output("y", 4, i32), i32(1)], block=(4,))
+    assert capfd.readouterr() == ("thread 2 of k\n", "")
+    bench.result(kernel, "k", [bench.output("y", 4, i32), i32(7)], block=(1,))
+    (fault,) = bench.faults
+    assert fault.kind == "crash"
+    assert fault.location == f"{tmp_path / 'k.cu'}:5"
+    assert "assertion failed: n != 7" in fault.message
+    assert capfd.readouterr() == ("", "")

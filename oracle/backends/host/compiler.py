@@ -16,9 +16,10 @@ from trueup.oracle.backends.host.sources import SourceTree
 from trueup.oracle.errors import BackendUnavailable, CompileError
 
 ENTRY = "trueup-entry"
-_ERROR = re.compile(r"^(.+?):(\d+)(?::(\d+))?: (?:fatal )?error: (.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^(.+?):(\d+)(?::(\d+))?: (?:fatal )?[Ee]rror: (.*)$", re.MULTILINE)
+_ASSEMBLY = re.compile(r"\bconstraint\b.*(?:register|'asm')|'asm'|no such instruction")
 _COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-w")
-# DWARF 4: addr2line misreads files named by #line in version 5.
+# DWARF 4: of version 5, addr2line names the wrong file for what is included first.
 _LANGUAGE = ("-O2", "-g1", "-gdwarf-4", "-ffp-contract=off", "-fno-threadsafe-statics")
 _SANITIZE = ("-fsanitize=undefined,float-cast-overflow", "-fno-sanitize=vptr")
 
@@ -28,7 +29,8 @@ class HostCompileError(CompileError):
 
     def __init__(self, what: str, *, where: str | None, output: str) -> None:
         """Keep the whole output beside the first error."""
-        super().__init__(what, where=where)
+        portable = "keep PTX out of the host build: #ifndef __CUHOST__, with a portable #else"
+        super().__init__(what, where=where, fix=portable if _ASSEMBLY.search(what) else None)
         self.output = output
 
 

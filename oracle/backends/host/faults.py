@@ -123,7 +123,7 @@ def input_faults(
     """Find the inputs that are no longer what they were, bit for bit."""
     faults = []
     for buffer, initial in before:
-        was = np.frombuffer(initial.tobytes(), np.uint8)
+        was = np.ascontiguousarray(initial).reshape(-1).view(np.uint8)
         changed = np.flatnonzero(regions[buffer.name].data != was)
         if changed.size:
             element = int(changed[0]) // buffer.dtype.itemsize

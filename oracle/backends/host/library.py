@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +13,16 @@ from typing import NamedTuple
 from trueup.oracle.backends.base import Launch, Parameter, ParameterKind
 from trueup.oracle.backends.host.build import LIBRARY, SYMBOLS
 from trueup.oracle.backends.host.memory import Region, reserve
+from trueup.oracle.errors import BackendUnavailable
 
 _KINDS: tuple[ParameterKind, ...] = ("int", "float", "pointer", "const pointer", "struct")
 _MOST_PARAMETERS = 512
 _MOST_REPORTS = 33
 _STACK_BYTES, _STACK_COUNT = 256 * 1024, 1024
+
+
+# Two threads of Python may not run kernels at once: stacks and signal handlers are the process's.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class _Described(ctypes.Structure):
@@ -137,8 +143,11 @@ class Library:
         shape = (ctypes.c_uint32 * 6)(*launch.grid, *launch.block)
         arguments = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
         function = getattr(self._dll, f"cuhost_launch_{self._index[launch.entry]}")
-        failed = function(arguments, shape, ctypes.byref(options))
-        return failed == 0, list(reports[: count.value])
+        with _ONE_AT_A_TIME:
+            outcome = function(arguments, shape, ctypes.byref(options))
+        if outcome < 0:
+            raise BackendUnavailable("the system gives no timer to limit a kernel's time with")
+        return outcome == 0, list(reports[: count.value])
 
     def restore(self) -> None:
         """Set the module's variables back to how they were loaded: a fault left them anyhow."""

@@ -107,7 +107,7 @@ class HostKernel:
             run.regions[buffer.name] = region
             content = contents[buffer.name]
             if content is not None and size:
-                region.data[:] = np.frombuffer(content.tobytes(), np.uint8)
+                region.data.view(buffer.dtype).reshape(buffer.shape)[...] = content
         deadline = time.monotonic() + options.time_limit
         for launch in launches:
             refused = _refusal(launch)

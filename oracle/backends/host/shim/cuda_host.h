@@ -2,6 +2,9 @@
 #pragma once
 // The standard headers come first: they must not see the macros below.
 #include <assert.h>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>

@@ -226,7 +226,9 @@ int run_grid(const uint32_t* shape, const Options* with, void (*body)(void*), vo
     start_order[i] = with->order == 1 ? block_size - 1 - i : i;
   }
   prepare_fibers();
-  return guarded(run_blocks);
+  const int outcome = guarded(run_blocks);
+  options = nullptr;
+  return outcome;
 }
 
 }  // namespace cuhost

@@ -80,6 +80,7 @@ Report* new_report(Kind kind, int line, const char* file);
 const char* name_of(Op op);
 
 // signals.cpp: runs `body` with every fatal signal and the time limit turned into a report.
+// Returns 0 at its end, 1 after a report that ended it, -1 where there is no timer to be had.
 int guarded(void (*body)());
 
 inline unsigned number(const Thread* thread) { return unsigned(thread - threads); }

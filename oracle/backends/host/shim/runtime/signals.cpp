@@ -88,19 +88,17 @@ static void on_timer(int, siginfo_t* info, void* context) {
   abandon();
 }
 
-static timer_t start_timer(double seconds) {
+static bool start_timer(double seconds, timer_t* timer) {
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = timer_signal();
   event.sigev_notify_thread_id = pid_t(syscall(SYS_gettid));
-  timer_t timer{};
-  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return timer_t{};
+  if (timer_create(CLOCK_MONOTONIC, &event, timer) != 0) return false;
   itimerspec when{};
   when.it_value.tv_sec = time_t(seconds);
   when.it_value.tv_nsec = long((seconds - double(when.it_value.tv_sec)) * 1e9) + 1;
   if (when.it_value.tv_nsec > 999999999) when.it_value.tv_nsec = 999999999;
-  timer_settime(timer, 0, &when, nullptr);
-  return timer;
+  return timer_settime(*timer, 0, &when, nullptr) == 0;
 }
 
 static void install_handlers() {
@@ -125,18 +123,21 @@ int guarded(void (*body)()) {
   sigaltstack(&stack, &stack_before);
   runner = pthread_self();
   install_handlers();
-  const timer_t timer = start_timer(options->time_limit);
-  volatile int failed = 1;
-  if (sigsetjmp(way_out, 1) == 0) {
-    armed = 1;
-    body();
-    failed = 0;
+  timer_t timer{};
+  volatile int outcome = -1;
+  if (start_timer(options->time_limit, &timer)) {
+    if (sigsetjmp(way_out, 1) == 0) {
+      outcome = 1;
+      armed = 1;
+      body();
+      outcome = 0;
+    }
+    armed = 0;
+    timer_delete(timer);
   }
-  armed = 0;
-  timer_delete(timer);
   restore_handlers();
   sigaltstack(&stack_before, nullptr);
-  return failed;
+  return outcome;
 }
 
 }  // namespace cuhost
