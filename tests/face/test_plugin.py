@@ -6,7 +6,11 @@ import shutil
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import jsonschema  # noqa: F401
 import pytest
+
+# pytester forgets what a run inside it was the first to import, and compiled modules load once.
+import trueup.oracle.verify  # noqa: F401
 
 pytest_plugins = ["pytester"]
 
