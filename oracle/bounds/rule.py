@@ -74,16 +74,27 @@ class Samples:
             w = np.sqrt(self.squares / np.maximum(self.counted, 1))
         return np.where((self.counted == 0) & (self.flags != 0), np.inf, w)
 
-    def coherent(self, fmt: Format | None) -> float:
-        """The spread of Σ error·value / Σ value²."""
+    def coherent(self, fmt: Format | None, size: Array) -> float:
+        """The spread of Σ error·value / Σ value².
+
+        The samples are joint, so theirs is known; but equal elements are rounded equally by a
+        kernel, and independently in a sample. So the spread is at least what it would be if
+        elements of one magnitude had the same error.
+        """
         base, power = self._base()
         if power == 0:
             return 0.0
         spread = float(np.sqrt(np.mean(np.square(self.scales)))) if self.scales else 0.0
+        size = _finite(np.asarray(size, dtype=np.float64))
         if fmt is not None and not bool(fmt.represents(base).all()):
-            rounding = fmt.u / 3.0**0.5 * float(np.sqrt((base**4).sum())) / power
-            spread = float(np.hypot(spread, rounding))
-        return max(spread, self.witness_scale / 3.0)
+            rounding = fmt.u / 3.0**0.5 * np.abs(base).astype(np.float64)
+            spread = float(np.hypot(spread, np.sqrt(((rounding * base) ** 2).sum()) / power))
+            size = np.hypot(size, rounding)
+        reach = np.abs(base).astype(np.float64).ravel()
+        _, group = np.unique(reach, return_inverse=True)
+        together = np.bincount(group.ravel(), weights=size.ravel() * reach)
+        alike = float(np.sqrt((together**2).sum())) / power
+        return max(spread, alike, self.witness_scale / 3.0)
 
 
 def _finite(x: Array) -> Array:
@@ -139,13 +150,14 @@ def alternative(
     systematic = bool(apart.size) and float(np.mean(apart)) > SYSTEMATIC_SHARE
     proof = worst + rounding
     if systematic:
-        allowed = np.where(np.isnan(proof), allowed, np.maximum(allowed, proof))
+        # Where there is no worst case to go by, what is beyond the sampled error is not judged.
+        allowed = np.where(np.isfinite(proof), np.maximum(allowed, proof), allowed)
     flags = samples.flags
     if fmt is not None:
         over = np.isfinite(value) & (np.abs(value) + FACTOR * s >= fmt.overflow)
         flags = flags | (over * INFINITE).astype(np.uint8)
     return Alternative(
-        form, outcome, value, allowed, proof, s, flags, systematic, samples.coherent(fmt)
+        form, outcome, value, allowed, proof, s, flags, systematic, samples.coherent(fmt, s)
     )
 
 
