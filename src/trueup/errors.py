@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,3 +32,21 @@ def writing(path: Path) -> Iterator[None]:
             where=str(error.filename or path),
             fix="give a path in a directory that you may write to",
         ) from error
+
+
+# Where each folder keeps the base class of its errors.
+_BASES = (
+    ("trueup.oracle.errors", "OracleError"),
+    ("trueup.oracle.bounds.errors", "BoundsError"),
+    ("trueup.reference.errors", "ReferenceError_"),
+    ("trueup.gates.errors", "GateError"),
+)
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """Give the errors that trueup raises on purpose about what it was given.
+
+    A folder that is not imported has raised nothing, and is not imported for this.
+    """
+    loaded = (getattr(sys.modules.get(module), name, None) for module, name in _BASES)
+    return (FaceError, *(kind for kind in loaded if kind is not None))

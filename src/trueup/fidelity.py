@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from trueup.errors import refusals
 from trueup.oracle.contract import Contract, load_contract
 from trueup.oracle.errors import BackendUnavailable, OracleError
 from trueup.oracle.verdict import LaneVerdict, Outcome
 from trueup.oracle.verify import OpenSession, applicable_lanes, minimums, open_session
 from trueup.plugin import hung
-from trueup.reference import ReferenceError_
 from trueup.render.clean import printable
 from trueup.render.findings import Origin, alike, finding_text
 
@@ -44,7 +44,7 @@ class ContractFile(pytest.File):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show a malformed contract as our message alone."""
-        if isinstance(excinfo.value, OracleError):
+        if isinstance(excinfo.value, refusals()):
             return printable(excinfo.value)
         return super().repr_failure(excinfo)
 
@@ -95,7 +95,7 @@ class LaneItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what was found, without a traceback; a fault of trueup itself keeps its own."""
-        if isinstance(excinfo.value, LaneFailure | OracleError | ReferenceError_):
+        if isinstance(excinfo.value, (LaneFailure, *refusals())):
             return printable(excinfo.value)
         return super().repr_failure(excinfo, style)
 

@@ -11,6 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from trueup.errors import refusals
+
 PASSED, NOT_PASSED, CANNOT_JUDGE, CRASHED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 
@@ -32,7 +34,7 @@ class Guarded(TyperCommand):
             _silence_stdout()
             raise typer.Exit(PIPE_CLOSED) from None
         except Exception as error:
-            if is_refusal(error):
+            if isinstance(error, refusals()):
                 complain(str(error))
                 raise typer.Exit(CANNOT_JUDGE) from None
             raise typer.Exit(crash()) from None
@@ -50,27 +52,6 @@ def complain(message: str) -> None:
     from trueup.render.clean import printable
 
     print(f"trueup: {printable(message)}", file=sys.stderr)
-
-
-def is_refusal(error: Exception) -> bool:
-    """Whether an error is one that trueup raises on purpose about what it was given."""
-    return isinstance(error, refusals())
-
-
-def refusals() -> tuple[type[Exception], ...]:
-    """Give the base class of each folder's errors, without importing a folder not in use."""
-    from trueup.errors import FaceError
-    from trueup.oracle.errors import OracleError
-
-    found: list[type[Exception]] = [FaceError, OracleError]
-    for module, name in (
-        ("trueup.gates.errors", "GateError"),
-        ("trueup.reference", "ReferenceError_"),
-    ):
-        kind = getattr(sys.modules.get(module), name, None)
-        if kind is not None:
-            found.append(kind)
-    return tuple(found)
 
 
 def _silence_stdout() -> None:
