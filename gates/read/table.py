@@ -87,8 +87,18 @@ class Table:
         height = max(1, self.limits.max_cells // max(1, len(schema)))
         for low in range(0, len(kept), height):
             part = kept[low : low + height]
-            good: list[Row] = [row for i in part if (row := rows[i]) is not None]
-            series = [_series(name, kind, good) for name, kind in schema.items()]
+            cells: dict[str, list[Any]] = {}
+            for place, index in enumerate(part):
+                for name, value in (rows[index] or {}).items():
+                    if name not in cells:
+                        cells[name] = [None] * len(part)
+                    cells[name][place] = value
+            series = [
+                _series(name, kind, cells[name])
+                if name in cells
+                else pl.Series(name, [], dtype=kind).extend_constant(None, len(part))
+                for name, kind in schema.items()
+            ]
             yield pl.DataFrame(series, height=len(part)), part
 
     def _admit(
@@ -175,8 +185,7 @@ class Table:
                 flaws.append(CellFlaw(index, "lost_digits", column.name, show(cell), True))
 
 
-def _series(name: str, kind: type[pl.DataType], rows: list[Row]) -> pl.Series:
-    cells = [row.get(name) for row in rows]
+def _series(name: str, kind: type[pl.DataType], cells: list[Any]) -> pl.Series:
     if kind is pl.Float64:
         cells = [None if cell is None else float(cell) for cell in cells]
     return pl.Series(name, cells, dtype=kind, strict=True)

@@ -43,7 +43,7 @@ def _number(view: View) -> list[Probe]:
 
 def _integer(view: View) -> list[Probe]:
     def whole(name: str) -> pl.Expr:
-        if view.frame.schema[name] == pl.Int64:
+        if view.schema[name] == pl.Int64:
             return pl.lit(True)
         if not view.is_number(name):
             return pl.col(name).is_null()
@@ -66,7 +66,7 @@ def _one_of(view: View) -> list[Probe]:
     values = view.param("values")
 
     def among(name: str) -> pl.Expr:
-        kind = str if view.frame.schema[name] == pl.String else (int, float)
+        kind = str if view.schema[name] == pl.String else (int, float)
         fitting = [value for value in values if isinstance(value, kind)]
         return where_present([name], pl.col(name).is_in(fitting) if fitting else pl.lit(False))
 

@@ -40,15 +40,16 @@ class View:
     rule: Rule
     names: list[str]
     config: dict[str, Any]
-    state: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any]
+    schema: dict[str, pl.DataType]  # of the frame, which would build it anew at each question
 
     def has(self, name: str) -> bool:
         """Whether the table has this column (so far)."""
-        return name in self.frame.columns
+        return name in self.schema
 
     def is_number(self, name: str) -> bool:
         """Whether the column holds numbers."""
-        return self.has(name) and self.frame.schema[name] in NUMERIC
+        return self.has(name) and self.schema[name] in NUMERIC
 
     def param(self, name: str) -> Any:
         """A parameter of the rule; the profile's loader has seen to it that it is there."""

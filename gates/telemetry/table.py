@@ -80,9 +80,10 @@ class TableJudge:
 
     def _judge(self, scope: Scope, rows: _Rows, batch: Batch) -> None:
         compiled: dict[str, list[Probe]] = {}
+        schema = dict(rows.frame.schema)
         for rule in self._profile.rules:
             if rule.rows == scope and (rule.when is None or rule.when.holds(self._config)):
-                probes = self._probes(rule, rows.frame)
+                probes = self._probes(rule, rows.frame, schema)
                 if probes:
                     compiled[rule.id] = probes
         if not compiled:
@@ -92,10 +93,12 @@ class TableJudge:
             if rule.id in broken:
                 self._describe(rule, compiled[rule.id], rows, batch)
 
-    def _probes(self, rule: Rule, frame: pl.DataFrame) -> list[Probe]:
+    def _probes(
+        self, rule: Rule, frame: pl.DataFrame, schema: dict[str, pl.DataType]
+    ) -> list[Probe]:
         check, progress = CHECKS[rule.check], self._progress[rule.id]
-        names = rule.names(frame.columns)
-        view = View(frame, rule, names, self._config, progress.state)
+        names = rule.names(schema)
+        view = View(frame, rule, names, self._config, progress.state, schema)
         probes = check.build(view) if check.build is not None and names else []
         if check.observe is not None:
             check.observe(view)
