@@ -93,9 +93,11 @@ def test_the_same_source_in_another_folder_is_the_same_build(tmp_path: Path, cac
     text = 'extern "C" __global__ void k(int* y) {\n  y[0] = 2147483647 + (int)blockDim.x;\n}\n'
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        path = write(tmp_path / name, text)
-        (fault,) = load(path).run([LAUNCH], [BUFFER], RunOptions()).faults
-        assert (fault.location or "").startswith(f"{path}:2:")
+        path = write(tmp_path / name, "#include <h.cuh>\n" + text)
+        write(tmp_path / name, "#pragma once\n", "h.cuh")
+        kernel = load(path, include=(tmp_path / name,))
+        (fault,) = kernel.run([LAUNCH], [BUFFER], RunOptions()).faults
+        assert (fault.location or "").startswith(f"{path}:3:")
     assert builds(cache) == 1
 
 
@@ -291,7 +293,7 @@ def test_the_xdg_cache_is_the_default(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 @pytest.mark.parametrize(
-    "file", ["correct.cu", "language.cu", "warps.cu", "formats.cu", "rounding.cu", "faults.cu"]
+    "file", sorted(path.name for path in (Path(__file__).parent / "cu").glob("*.cu"))
 )
 def test_the_test_kernels_are_valid_cuda(file: str, tmp_path: Path) -> None:
     """What the shim accepts is no dialect of its own."""

@@ -64,7 +64,8 @@ def _key(compiler: Compiler, tree: SourceTree, source: Source, entries: Sequence
         *compiler.runtime_flags(),
         shim_digest(),
         *(f"-D{name}={value}" for name, value in sorted(source.defines.items())),
-        *(str(folder.absolute()) for folder in source.include),
+        # The headers found there are in the tree, under names of its own.
+        *(str(folder.absolute()) for folder in source.include if tree.asks_for_headers()),
         *entries,
         *tree.texts,
         # A header that only the preprocessor can name is not in the tree: build afresh.

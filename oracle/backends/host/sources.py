@@ -68,6 +68,10 @@ class SourceTree:
                 names.update(re.findall(r"[A-Za-z_]\w*", found[1]))
         return names
 
+    def asks_for_headers(self) -> bool:
+        """Tell whether what is compiled depends on which headers exist."""
+        return any("__has_include" in text for text in self.texts)
+
     def makes_kernels_by_macro(self) -> bool:
         """Tell whether a macro's body holds `__global__`, so that `kernels` may miss some."""
         joined = (text.replace("\\\n", " ") for text in self.texts)
