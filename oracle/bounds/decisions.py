@@ -82,10 +82,10 @@ def arg_extreme(model: Model, x: Rows, axis: int, sign: int) -> Rows:
     return model.exact(np.where(choice == 0, natural, picked))
 
 
-def argsort(model: Model, x: Rows, axis: int) -> Rows:
+def argsort(model: Model, x: Rows, axis: int, *, kind: Any = None, stable: Any = None) -> Rows:
     """argsort: neighbours within reach of each other may change places."""
     axis = axis % x.ndim
-    order = np.argsort(x.v, axis=axis, kind="stable")
+    order = np.argsort(x.v, axis=axis, kind=kind, stable=stable)
     if x.shape[axis] < 2:
         return model.exact(order)
     rows = np.take_along_axis(x.d, order[None], axis=axis + 1)

@@ -14,7 +14,7 @@ from .model import Model
 from .orders import WITNESSES
 from .plain import copied, flattened
 from .rows import Rows
-from .rule import Alternative, Samples, alternative
+from .rule import Alternative, Samples, alternative, apartness
 from .sampled import Sampled
 from .swap import rebuild
 from .tape import Tape
@@ -51,8 +51,14 @@ def follow(
     first = Tape(0)
     natural = run.outcome(first)
     _check(natural, plain)
-    notes = sorted(run.notes)
     found = [[a] for a in run.alternatives(natural, first, plain)]
+    notes = sorted(run.notes)
+    for i, ((only,), samples) in enumerate(zip(found, natural, strict=True)):
+        if only.systematic:
+            notes.append(
+                f"output {i}: systematic rounding (witness {apartness(samples):.0f}·w away), "
+                "judged by the worst case"
+            )
     every = first.alternatives <= effort.outcomes
     count = int(first.alternatives) if every else effort.outcomes
     for number in range(1, count if first.close else 1):

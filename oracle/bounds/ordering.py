@@ -35,7 +35,7 @@ def _arg(model: Model, a: Any, axis: Any, keepdims: Any, sign: int) -> Any:
     return np.expand_dims(out, axis) if keepdims is True else out
 
 
-@handles(np.sort, np.partition)
+@handles(np.sort)
 def _sort(model: Model, a: Any, *args: Any, axis: Any = -1, **_: Any) -> Any:
     x = model.floats(a)
     if axis is None:
@@ -44,16 +44,27 @@ def _sort(model: Model, a: Any, *args: Any, axis: Any = -1, **_: Any) -> Any:
 
 
 @handles(np.argsort)
-def _argsort(model: Model, a: Any, axis: Any = -1, **_: Any) -> Any:
+def _argsort(model: Model, a: Any, axis: Any = -1, kind: Any = None, **more: Any) -> Any:
     x = model.floats(a)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    return decisions.argsort(model, x, axis)
+    return decisions.argsort(model, x, axis, kind=kind, stable=more.get("stable"))
 
 
-@handles(np.argpartition)
-def _argpartition(model: Model, a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
-    return _argsort(model, a, axis)
+def _partial(function: Any) -> Any:
+    def handler(model: Model, a: Any, kth: Any, axis: Any = -1, **more: Any) -> Any:
+        x = model.floats(a)
+        if x.d.shape[0] > 1:
+            raise Unsupported(
+                f"numpy.{function.__name__} of numbers that carry rounding; sort them instead"
+            )
+        return model.exact(function(x.v, kth, axis, **more))
+
+    return handler
+
+
+for _function in (np.partition, np.argpartition):
+    handles(_function)(_partial(_function))
 
 
 @handles(np.searchsorted, floats=True)

@@ -106,6 +106,13 @@ def _scales(off: Array, base: Array, power: float) -> Array:
     return flat / power
 
 
+def apartness(samples: Samples) -> float:
+    """How many spreads the farthest witness is away (0 where there is no spread)."""
+    w, e = samples.spread(), samples.witness
+    far = e[(w > 0) & np.isfinite(w)] / w[(w > 0) & np.isfinite(w)]
+    return float(far.max()) if far.size else 0.0
+
+
 @dataclass(frozen=True)
 class Alternative:
     """What one outcome of one form allows for one output."""
