@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import trueup.reference
 from trueup.oracle.contract import Contract
 from trueup.oracle.errors import ContractError
 from trueup.reference import Equation, ReferenceError_, get
@@ -150,9 +151,13 @@ def _last_line(error: BaseException, path: Path) -> int | None:
 
 
 def _digest(function: Callable[..., Any]) -> str:
-    """Digest the source file of a catalogue function."""
-    file = inspect.getsourcefile(function)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    """Digest every source file of the catalogue: references share modules and helpers."""
+    root = Path(trueup.reference.__file__).parent
+    digest = hashlib.sha256(function.__qualname__.encode())
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _check_arguments(

@@ -12,6 +12,7 @@ from trueup.oracle.contract import Contract
 from trueup.oracle.errors import BackendUnavailable, OracleError
 from trueup.oracle.evidence import digests, environment
 from trueup.oracle.lanes.registry import LANES, applicable, case_ids, run_lane
+from trueup.oracle.lanes.tally import MOST_FAILING_CASES
 from trueup.oracle.lanes.tally import skipped as skipped_lane
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import (
@@ -68,6 +69,7 @@ class OpenSession:
         case: str | None = None,
         seed: int = 0,
         progress: Callable[[Progress], None] | None = None,
+        stop_after: int = MOST_FAILING_CASES,
     ) -> LaneVerdict:
         """Run one lane, over all its cases or over one. Raises OracleError for a bad case id."""
 
@@ -75,7 +77,7 @@ class OpenSession:
             if progress is not None:
                 progress(Progress(self.contract.id, lane, name, done, total))
 
-        return run_lane(self.session, lane, case, seed, on_case)
+        return run_lane(self.session, lane, case, seed, on_case, stop_after)
 
 
 def open_session(contract: Contract, backend: str | Backend = "auto") -> OpenSession:

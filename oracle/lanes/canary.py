@@ -24,6 +24,8 @@ def cases(session: Session) -> list[Case]:
 def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
     """Run each case under every placement the backend offers."""
     for case in picked:
+        if tally.enough():
+            break
         tally.begin(case.id)
         inputs = draw(session.contract, session.reference, case, seed)
         placements: Any = session.placements

@@ -30,6 +30,8 @@ def cases(session: Session) -> list[Case]:
 def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
     """Demand equal bits wherever the arithmetic is exact."""
     for case in picked:
+        if tally.enough():
+            break
         tally.begin(case.id)
         inputs = dyadic(session, draw(session.contract, session.reference, case, seed))
         evaluation = session.evaluator(inputs).evaluation()

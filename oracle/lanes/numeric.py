@@ -27,6 +27,8 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
     power, weak = Power(), 0
     failed: list[tuple[Draw, list[AnyArray]]] = []
     for case in picked:
+        if tally.enough():
+            break
         tally.begin(case.id)
         inputs = draw(session.contract, session.reference, case, seed)
         result = session.run(inputs, RunOptions())

@@ -9,7 +9,7 @@ known wrong variant of the equation.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,7 @@ def weigh(session: Session, draw: Draw, evaluation: Evaluation, power: Power) ->
     strong = True
     for name, outputs in plainly_wrong(session, draw, evaluation.values):
         strong &= _try(session, evaluation, name, outputs, power)
-    for name, outputs in other_readings(session, draw):
+    for name, outputs in other_readings(session, draw, power.rejected):
         _try(session, evaluation, name, outputs, power)
     return strong
 
@@ -81,9 +81,16 @@ def plainly_wrong(
         )
 
 
-def other_readings(session: Session, draw: Draw) -> Iterator[tuple[str, list[Any]]]:
-    """Yield what every other reading and known wrong variant gives, where it applies."""
+def other_readings(
+    session: Session, draw: Draw, known: Container[str] = ()
+) -> Iterator[tuple[str, list[Any]]]:
+    """Yield what every other reading and known wrong variant gives, where it applies.
+
+    One case that rejects a variant is enough, so the `known` ones are not computed again.
+    """
     for name in session.reference.others():
+        if name in known:
+            continue
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")

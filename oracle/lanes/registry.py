@@ -8,7 +8,7 @@ from types import ModuleType
 from trueup.oracle.contract import Contract
 from trueup.oracle.inputs import parse_case
 from trueup.oracle.lanes import canary, exact, numeric, order, poison, repeat, special
-from trueup.oracle.lanes.tally import Tally
+from trueup.oracle.lanes.tally import MOST_FAILING_CASES, Tally
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import LaneVerdict
 
@@ -43,11 +43,12 @@ def run_lane(
     case: str | None = None,
     seed: int = 0,
     on_case: Callable[[str, int, int], None] | None = None,
+    stop_after: int = MOST_FAILING_CASES,
 ) -> LaneVerdict:
     """Run one lane over its cases, or over the one case named.
 
-    `on_case` is told each case's id, its number and how many there are. Raises OracleError for a
-    malformed case id.
+    `on_case` is told each case's id, its number and how many there are; after `stop_after` failing
+    cases the lane ends. Raises OracleError for a malformed case id.
     """
     module = _MODULES[lane]
     if case is None:
@@ -62,6 +63,6 @@ def run_lane(
         if on_case is not None:
             on_case(name, done, len(picked))
 
-    tally = Tally(lane, session.contract.id, begin)
+    tally = Tally(lane, session.contract.id, begin, stop_after)
     verdict: LaneVerdict = module.run(session, picked, seed, tally)
     return verdict

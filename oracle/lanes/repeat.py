@@ -20,6 +20,8 @@ def cases(session: Session) -> list[Case]:
 def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
     """Compare repeated runs, then a run on dirty memory, with the first."""
     for case in picked:
+        if tally.enough():
+            break
         tally.begin(case.id)
         inputs = draw(session.contract, session.reference, case, seed)
         first = session.run(inputs, RunOptions())

@@ -37,6 +37,8 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
         return skipped("special", "no input is a floating-point array")
     kinds = dict(FINITE) | (NOT_FINITE if session.contract.nan != "ignore" else {})
     for case in picked:
+        if tally.enough():
+            break
         tally.begin(case.id)
         ordinary = draw(session.contract, session.reference, case, seed)
         for arg in arrays:

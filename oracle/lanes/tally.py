@@ -13,8 +13,9 @@ from trueup.oracle.backends.base import Fault, RunResult
 from trueup.oracle.inputs import Draw
 from trueup.oracle.verdict import CaseScore, Finding, LaneVerdict, Outcome, Worst
 
-# After this many findings a lane has made its point; the rest are counted.
+# After this many findings, or failing cases, a lane has made its point and stops.
 MOST_FINDINGS = 12
+MOST_FAILING_CASES = 6
 
 _FIX = {
     "crash": "the kernel reads or writes memory it does not own; check its guards and indices",
@@ -37,6 +38,7 @@ class Tally:
     lane: str
     contract: str
     on_case: Callable[[str], None] | None = None
+    stop_after: int = MOST_FAILING_CASES
     cases: int = 0
     elements: int = 0
     launches: int = 0
@@ -51,6 +53,14 @@ class Tally:
         """Tell the watcher which case runs now."""
         if self.on_case is not None:
             self.on_case(draw_id)
+
+    def enough(self) -> bool:
+        """Whether so much has failed that further cases would add nothing."""
+        failing = {finding.case for finding in self.findings}
+        if len(failing) < self.stop_after and len(self.findings) < MOST_FINDINGS:
+            return False
+        self.notes[f"stopped after {len(failing)} failing cases"] = None
+        return True
 
     def ran(self, result: RunResult, draw: Draw) -> bool:
         """Count a run's launches and report its faults; whether it went without any."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from trueup.oracle.backends.base import Source
 from trueup.oracle.backends.host.compiler import find_compiler
@@ -18,6 +18,7 @@ class HostBackend:
     """Runs CUDA C++ on the CPU, each CUDA thread a fiber, in an order that a seed decides."""
 
     name: Literal["host"] = "host"
+    placements: ClassVar[tuple[str, ...]] = ("guard", "page_end", "page_start")
 
     @property
     def device(self) -> str:
