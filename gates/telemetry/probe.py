@@ -91,7 +91,7 @@ def records(view: View) -> dict[str, dict[str, str]]:
 
     The rule's pattern names the last part of a key with the group `field`.
     """
-    match = re.compile(view.rule.pattern or "").fullmatch
+    match = re.compile(view.rule.pattern or "", re.DOTALL).fullmatch
     out: dict[str, dict[str, str]] = {}
     for name in view.names:
         found = match(name)

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import tomllib
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,10 @@ def _toml(raw: bytes, where: str) -> dict[str, Any]:
 
 @functools.cache
 def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+
     text = (resources.files("trueup.gates.telemetry") / "profile.schema.json").read_text("utf-8")
-    return import_module("jsonschema").Draft202012Validator(json.loads(text))
+    return Draft202012Validator(json.loads(text))
 
 
 def _against_schema(data: dict[str, Any], where: str) -> None:

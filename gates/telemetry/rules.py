@@ -57,7 +57,7 @@ class Rule:
         """The plain column names this rule reads."""
         if self.pattern is None:
             return list(self.keys)
-        match = re.compile(self.pattern).fullmatch
+        match = re.compile(self.pattern, re.DOTALL).fullmatch
         return [name for name in columns if match(name)]
 
 

@@ -61,11 +61,15 @@ class TableJudge:
         step, config_step = self._profile.step, self._profile.config_step
         numeric = step in frame.columns and frame.schema[step].is_numeric()
         is_config = (pl.col(step) == config_step).fill_null(False) if numeric else pl.lit(False)
-        out: dict[Scope, _Rows] = {}
-        for scope, keep in (("config", is_config), ("step", ~is_config), ("all", pl.lit(True))):
-            part = indexed.filter(keep) if scope != "all" else indexed
-            out[scope] = _Rows(part.drop(_INDEX), part.get_column(_INDEX))  # type: ignore[index]
-        return out
+        parts: dict[Scope, pl.DataFrame] = {
+            "config": indexed.filter(is_config),
+            "step": indexed.filter(~is_config),
+            "all": indexed,
+        }
+        return {
+            scope: _Rows(part.drop(_INDEX), part.get_column(_INDEX))
+            for scope, part in parts.items()
+        }
 
     def _learn(self, config: pl.DataFrame, known: set[str]) -> None:
         """Configuration rows say which rules apply. A null is told from a key that is not there."""

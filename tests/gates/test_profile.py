@@ -9,9 +9,10 @@ import jsonschema
 import pytest
 
 from trueup.gates import ProfileError
-from trueup.gates.kinds import kinds
+from trueup.gates.kinds import Kind, kinds
 from trueup.gates.telemetry.profile import _validator, built_in, load_profile, parse_profile
 from trueup.gates.telemetry.registry import CHECKS
+from trueup.gates.telemetry.rules import Rule
 
 RULE = """
 [[rule]]
@@ -43,7 +44,8 @@ def test_built_in_profiles_load() -> None:
 
 
 def test_rules_and_kinds_say_all_a_reader_needs() -> None:
-    for entry in (*load_profile("nl").rules, *kinds().values()):
+    entries: list[Rule | Kind] = [*load_profile("nl").rules, *kinds().values()]
+    for entry in entries:
         for part in (entry.summary, entry.why, entry.expected, entry.fix):
             assert part.strip() == part
             assert part
