@@ -158,6 +158,12 @@ def test_processes_may_build_the_same_thing_at_once(tmp_path: Path, cache: Path)
             "'z' was not declared in this scope",
             id="line-after-a-rewrite",
         ),
+        pytest.param(
+            "__device__ int gone(int);\n__global__ void k(int* y) {\n  y[0] = gone(1);\n}\n",
+            "k.cu:3",
+            "undefined reference to `gone(int)'",
+            id="undefined-function",
+        ),
     ],
 )
 def test_a_source_that_does_not_compile_shows_the_first_error_at_its_line(

@@ -12,11 +12,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from trueup.oracle.backends.host.sources import SourceTree
+from trueup.oracle.backends.host.sources import TOKEN, SourceTree
 from trueup.oracle.errors import BackendUnavailable, CompileError
 
 ENTRY = "trueup-entry"
 _ERROR = re.compile(r"^(.+?):(\d+)(?::(\d+))?: (?:fatal )?[Ee]rror: (.*)$", re.MULTILINE)
+_UNDEFINED = re.compile(rf"({TOKEN}\d+):(\d+): (undefined reference to .*)")
 _ASSEMBLY = re.compile(r"\bconstraint\b.*(?:register|'asm')|'asm'|no such instruction")
 _COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-w")
 # DWARF 4: of version 5, addr2line names the wrong file for what is included first.
@@ -61,8 +62,9 @@ class Compiler:
 
     def kernel_flags(self) -> tuple[str, ...]:
         """Flags of the kernels: FMA only where written, subnormals kept, UBSan always on."""
-        gnu = () if "clang" in self.version else ("-fno-gnu-unique",)
-        return (*_COMMON, *_LANGUAGE, *_SANITIZE, *gnu, *_machine_flags())
+        clang = "clang" in self.version
+        own = ("-fno-sanitize=function",) if clang else ("-fno-gnu-unique",)
+        return (*_COMMON, *_LANGUAGE, *_SANITIZE, *own, *_machine_flags())
 
 
 @functools.cache
@@ -106,6 +108,10 @@ def compile_error(output: str, tree: SourceTree) -> HostCompileError:
     for found in _ERROR.finditer(output):
         place = ":".join(part for part in found.group(1, 2, 3) if part)
         return HostCompileError(tree.localise(found[4]), where=tree.localise(place), output=text)
+    undefined = _UNDEFINED.search(output)
+    if undefined:
+        where = tree.localise(f"{undefined[1]}:{undefined[2]}")
+        return HostCompileError(undefined[3], where=where, output=text)
     lines = [line for line in text.splitlines() if line.strip()]
     what = lines[0] if lines else "the compiler failed without a message"
     return HostCompileError(what, where=str(tree.paths[0]), output=text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ _KINDS: tuple[FaultKind, ...] = (
     "misuse",
     "undefined behaviour",
 )
-MISALIGNED = 7
+_CRASH, _MISALIGNED = 0, 7
 DYNAMIC = "dynamic shared memory"
 
 
@@ -63,6 +64,19 @@ def from_report(
         thread=_triple(report.thread),
         buffer=name,
     )
+
+
+def misaligned_buffers(report: Report, regions: Sequence[Region]) -> set[str]:
+    """Name the buffers that a misaligned access may have been in.
+
+    Where the compiler has left the check out, the processor traps, and does not say at which
+    address.
+    """
+    if report.kind == _CRASH and report.signal == signal.SIGSEGV and not report.address:
+        return {region.name for region in regions}
+    if report.kind == _MISALIGNED:
+        return {region.name for region in regions if region.holds(report.address)}
+    return set()
 
 
 def _triple(index: Sequence[int]) -> tuple[int, int, int]:

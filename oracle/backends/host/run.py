@@ -22,10 +22,10 @@ from trueup.oracle.backends.host.arguments import Packed, check
 from trueup.oracle.backends.host.build import build
 from trueup.oracle.backends.host.faults import (
     DYNAMIC,
-    MISALIGNED,
     from_report,
     guard_faults,
     input_faults,
+    misaligned_buffers,
 )
 from trueup.oracle.backends.host.library import Library, Report
 from trueup.oracle.backends.host.memory import Region
@@ -46,7 +46,7 @@ class _Run:
     regions: dict[str, Region] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     launches: int = 0
-    misaligned: str | None = None
+    misaligned: set[str] = field(default_factory=set)
 
 
 class HostKernel:
@@ -84,9 +84,9 @@ class HostKernel:
             run = _Run()
             try:
                 self._execute(run, launches, buffers, contents, options, aligned)
-                if run.misaligned is None or run.misaligned in aligned:
+                if run.misaligned <= aligned:
                     return self._finish(run, buffers, contents)
-                aligned.add(run.misaligned)
+                aligned |= run.misaligned
             finally:
                 for region in run.regions.values():
                     region.close()
@@ -160,8 +160,8 @@ class HostKernel:
                 message = f"the kernel had not ended after the time limit, {options.time_limit:g} s"
                 fault = replace(fault, message=message)
             run.faults.append(fault)
-            if report.kind == MISALIGNED and options.placement == "page_end":
-                run.misaligned = fault.buffer if fault.buffer in run.regions else None
+            if options.placement == "page_end":
+                run.misaligned |= run.regions.keys() & misaligned_buffers(report, regions)
 
     def _finish(
         self, run: _Run, buffers: Sequence[Buffer], contents: dict[str, AnyArray | None]
