@@ -8,8 +8,8 @@
 
 namespace cuhost {
 
-// kind: 0 int, 1 float, 2 pointer, 3 const pointer, 4 struct. floating_bytes: of a float, or of what
-// a pointer to floats points to; negative for bfloat16, else 0.
+// kind: 0 int, 1 float, 2 pointer, 3 const pointer, 4 struct. floating_bytes: of a float, or of
+// what a pointer to floats points to; negative for bfloat16, else 0.
 struct Parameter {
   uint32_t size;
   int32_t kind, floating_bytes;

@@ -22,12 +22,16 @@ inline double min(double a, float b) { return fmin(a, double(b)); }
 inline double max(double a, float b) { return fmax(a, double(b)); }
 
 // Integers of two types meet in their common type.
-template <class A, class B, class = std::enable_if_t<std::is_integral_v<A> && std::is_integral_v<B>>>
+namespace cuhost {
+template <class A, class B> using integers =
+    std::enable_if_t<std::is_integral_v<A> && std::is_integral_v<B>>;
+}
+template <class A, class B, class = cuhost::integers<A, B>>
 constexpr std::common_type_t<A, B> min(A a, B b) {
   using T = std::common_type_t<A, B>;
   return T(b) < T(a) ? T(b) : T(a);
 }
-template <class A, class B, class = std::enable_if_t<std::is_integral_v<A> && std::is_integral_v<B>>>
+template <class A, class B, class = cuhost::integers<A, B>>
 constexpr std::common_type_t<A, B> max(A a, B b) {
   using T = std::common_type_t<A, B>;
   return T(a) < T(b) ? T(b) : T(a);

@@ -60,7 +60,9 @@ inline unsigned short encode_nearest(float x, BrainFormat) {
   return (unsigned short)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }
 
-inline float decode(unsigned short bits, BrainFormat) { return bit_cast<float>(unsigned(bits) << 16); }
+inline float decode(unsigned short bits, BrainFormat) {
+  return bit_cast<float>(unsigned(bits) << 16);
+}
 inline float decode(unsigned short bits, HalfFormat) {
   const unsigned sign = unsigned(bits & 0x8000) << 16, size = unsigned(bits & 0x7fff) << 13;
   if (size >= 0x0f800000u) return bit_cast<float>(sign | size | 0x7f800000u);

@@ -144,7 +144,9 @@ inline unsigned __float_as_uint(float x) { return cuhost::bit_cast<unsigned>(x);
 inline double __longlong_as_double(long long x) { return cuhost::bit_cast<double>(x); }
 inline long long __double_as_longlong(double x) { return cuhost::bit_cast<long long>(x); }
 inline int __double2hiint(double x) { return int(cuhost::bit_cast<unsigned long long>(x) >> 32); }
-inline int __double2loint(double x) { return int(unsigned(cuhost::bit_cast<unsigned long long>(x))); }
+inline int __double2loint(double x) {
+  return int(unsigned(cuhost::bit_cast<unsigned long long>(x)));
+}
 inline double __hiloint2double(int high, int low) {
   return cuhost::bit_cast<double>((unsigned long long)unsigned(high) << 32 | unsigned(low));
 }
