@@ -158,6 +158,7 @@ def _load(contract: Contract, backend: Backend) -> Kernel:
         kernel = backend.load(contract.source, contract.entries)
         for plan in contract.launches:
             _check_signature(contract, kernel, plan)
+        _check_written(contract, kernel)
         return kernel
     from trueup.oracle.backends.python import PythonBackend, PythonSource
 
@@ -189,11 +190,23 @@ def _check_signature(contract: Contract, kernel: Kernel, plan: LaunchPlan) -> No
                 got=f"{arg.role} {arg.dtype}",
                 expected=f"{parameter.kind} of {parameter.size} bytes",
             )
-        if parameter.kind == "const pointer" and arg.role in ("out", "inout", "workspace"):
+
+
+def _check_written(contract: Contract, kernel: Kernel) -> None:
+    """Hold every argument that is written to some launch that can: others may only read it."""
+    const: dict[str, bool] = {}
+    for plan in contract.launches:
+        signature = kernel.signature(plan.entry)
+        if signature is None:
+            return
+        for name, parameter in zip(plan.args, signature, strict=True):
+            const[name] = const.get(name, True) and parameter.kind == "const pointer"
+    for name, always in const.items():
+        if always and contract.arg(name).role in ("out", "inout", "workspace"):
             raise ContractError(
-                f"argument {position} (`{name}`) is written, but the kernel takes it as const",
-                where=where,
-                got=arg.role,
+                f"`{name}` is written, but every launch takes it as const",
+                where=f"{contract.path}: arg {name}",
+                got=contract.arg(name).role,
                 expected="in",
             )
 
