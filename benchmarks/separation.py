@@ -252,7 +252,9 @@ def missed(lines: Sequence[Line]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 where right and wrong do not separate."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--equation", help="only this equation")
     parser.add_argument("--reading", help="only this reading")
     parser.add_argument("--sizes", type=int, default=2, help="how many sizes (default 2)")

@@ -1,13 +1,15 @@
 """Evaluations kept on disk: one file each, written whole or not at all, bounded in size.
 
-A file is a NumPy archive without pickled objects. One that cannot be read is dropped and the
-case evaluated again. The folder is `TRUEUP_CACHE` (empty or `off`: nothing is kept), else
-`trueup/bounds` in the user's cache folder.
+A file is a checksum and a NumPy archive without pickled objects. One that cannot be read, or is
+not what was written, is dropped and the case evaluated again. The folder is `TRUEUP_CACHE` (empty
+or `off`: nothing is kept), else `trueup/bounds` in the user's cache folder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import io
 import json
 import os
 import tempfile
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 # Bytes the folder may hold; the files unused for longest go first.
 LIMIT = 2**30
+_SUFFIX = ".bounds"
+_CHECK = 32  # bytes of the checksum in front
 _ARRAYS = ("value", "allowed", "worst", "spread", "flags")
 
 
@@ -51,9 +55,12 @@ class Cache:
         """The evaluation under this key; None if there is none that can be read."""
         if self.folder is None:
             return None
-        path = self.folder / f"{key}.npz"
+        path = self.folder / f"{key}{_SUFFIX}"
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            data = path.read_bytes()
+            if hashlib.sha256(data[_CHECK:]).digest() != data[:_CHECK]:
+                raise ValueError("not what was written")
+            with np.load(io.BytesIO(data[_CHECK:]), allow_pickle=False) as archive:
                 found = _unpacked(archive)
             with contextlib.suppress(OSError):
                 os.utime(path)
@@ -72,13 +79,16 @@ class Cache:
         arrays = _packed(evaluation)
         if sum(a.nbytes for a in arrays.values()) > self.limit // 4:
             return
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        data = buffer.getvalue()
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    np.savez(file, **arrays)
-                os.replace(name, self.folder / f"{key}.npz")
+                    file.write(hashlib.sha256(data).digest() + data)
+                os.replace(name, self.folder / f"{key}{_SUFFIX}")
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(name)

@@ -124,7 +124,8 @@ class Evaluator:
         )
         found = self._cache.load(key) if key is not None else None
         if found is None:
-            found = self._evaluate(effort)
+            with np.errstate(all="ignore"):
+                found = self._evaluate(effort)
             if key is not None:
                 self._cache.store(key, found)
         self._done[effort.stage] = found

@@ -128,7 +128,10 @@ class Sampled(Model):
         if exact is not False and np.any(exact):
             xi *= ~np.asarray(exact)
         step = xi if scalar else xi * amplitude
-        noisy += step * (noisy if size is None else size)
+        if size is None:
+            noisy *= np.add(step, 1.0, dtype=self.real)  # not x + x·ξ: infinity stays infinity
+        else:
+            noisy += step * np.where(np.isfinite(size), size, 0.0)
         if absolute:
             extra = self.uniform(out.shape[1:], 1.0)
             noisy += extra * (absolute * ~np.asarray(exact))

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from trueup.oracle.bounds import Evaluation, Evaluator, Precision, judge
 from trueup.oracle.bounds.tape import Tape
 
-Array = NDArray[Any]
+Array = Any
 F32 = np.float32
 U = 2.0**-24
 RNG = np.random.default_rng(0)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from trueup.oracle.bounds import Evaluation, Evaluator, Precision, judge
 
-Array = NDArray[Any]
+Array = Any
 RNG = np.random.default_rng(0)
 INTEGERS = RNG.integers(-4, 5, (6, 40)).astype(np.float64)
 X = RNG.normal(size=(6, 40)).astype(np.float32).astype(np.float64)

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from trueup.oracle.bounds import Evaluator, Precision, judge, judge_confirmed
 
-Array = NDArray[Any]
+Array = Any
 F32 = np.float32
 
 
