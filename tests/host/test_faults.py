@@ -41,6 +41,7 @@ ENTRIES = (
     "changes_input",
     "stack_overflow",
     "traps",
+    "local_overrun",
     "good",
 )
 i32, f32 = np.int32, np.float32
@@ -259,6 +260,16 @@ def test_a_lane_that_is_absent_gives_the_fill(bench: Any, kernel: Any) -> None:
     got = bench.clean(kernel, "reads_absent_lane", [bench.output("y", 32, f32)])["y"]
     assert np.isnan(got).nonzero()[0].tolist() == [4, 5, 6, 7]
     assert got[:4].tolist() == [1.0] * 4
+
+
+def test_a_local_array_that_is_overrun_is_reported(bench: Any, kernel: Any) -> None:
+    args = [bench.output("y", 8, f32), i32(8)]
+    bench.clean(kernel, "local_overrun", args, block=(8,))
+    bench.result(kernel, "local_overrun", [args[0], i32(24)], block=(8,))
+    fault = only(bench.faults)
+    assert (fault.kind, fault.thread) == ("out of bounds", (0, 0, 0))
+    assert "local array" in fault.message
+    assert (fault.location or "").startswith(str(bench.cu / FILE))
 
 
 def test_a_changed_input_is_reported(bench: Any, kernel: Any) -> None:

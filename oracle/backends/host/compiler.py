@@ -22,6 +22,8 @@ _ASSEMBLY = re.compile(r"\bconstraint\b.*(?:register|'asm')|'asm'|no such instru
 _COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-w")
 # DWARF 4: of version 5, addr2line names the wrong file for what is included first.
 _LANGUAGE = ("-O2", "-g1", "-gdwarf-4", "-ffp-contract=off", "-fno-threadsafe-statics")
+# The runtime turns the stack protector's finding into a report; a fortified libc would abort.
+_PROTECT = ("-fstack-protector-strong", "-U_FORTIFY_SOURCE")
 _SANITIZE = ("-fsanitize=undefined,float-cast-overflow", "-fno-sanitize=vptr")
 
 
@@ -64,7 +66,7 @@ class Compiler:
         """Flags of the kernels: FMA only where written, subnormals kept, UBSan always on."""
         clang = "clang" in self.version
         own = ("-fno-sanitize=function",) if clang else ("-fno-gnu-unique",)
-        return (*_COMMON, *_LANGUAGE, *_SANITIZE, *own, *_machine_flags())
+        return (*_COMMON, *_LANGUAGE, *_PROTECT, *_SANITIZE, *own, *_machine_flags())
 
 
 @functools.cache

@@ -183,6 +183,15 @@ extern "C" __global__ void traps(int* y) {
   if (threadIdx.x == 1) __trap();  // traps
 }
 
+__device__ __noinline__ void fill(float* p, int n) {
+  for (int i = 0; i < n; ++i) p[i] = i;
+}
+extern "C" __global__ void local_overrun(float* y, int n) {
+  float row[8];
+  fill(row, n);
+  y[threadIdx.x] = row[threadIdx.x % 8];
+}
+
 extern "C" __global__ void good(float* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = i;

@@ -109,3 +109,13 @@ extern "C" void __assert_fail(const char* expression, const char* file, unsigned
                               const char* function) noexcept {
   cuhost::fail(cuhost::CRASH, int(line), file, "assertion failed: %s, in %s", expression, function);
 }
+
+// What a function calls that finds its stack frame overwritten.
+extern "C" [[noreturn]] void __stack_chk_fail() {
+  cuhost::Report* report = cuhost::new_report(cuhost::OUT_OF_BOUNDS, 0, nullptr);
+  if (report) {
+    report->pc = reinterpret_cast<uint64_t>(__builtin_return_address(0)) - 1;
+    snprintf(report->message, sizeof report->message, "a local array of the thread was overrun");
+  }
+  cuhost::abandon();
+}
