@@ -285,25 +285,3 @@ def test_a_trap_ends_the_run_at_its_line(bench: Any, kernel: Any) -> None:
     fault = only(bench.faults)
     assert (fault.kind, fault.thread) == ("crash", (1, 0, 0))
     assert bench.at(fault, FILE, "traps")
-
-
-@pytest.mark.parametrize(
-    ("shape", "shared", "said"),
-    [
-        ({"block": (1025,)}, 0, "block.x is 1025"),
-        ({"block": (32, 64)}, 0, "threads of a block is 2048"),
-        ({"block": (1, 1, 65)}, 0, "block.z is 65"),
-        ({"grid": (0,)}, 0, "grid.x is 0"),
-        ({"grid": (1, 65536)}, 0, "grid.y is 65536"),
-        ({}, 232449, "232449 bytes of dynamic shared memory"),
-    ],
-)
-def test_what_a_device_refuses_is_refused(
-    bench: Any, kernel: Any, shape: Any, shared: int, said: str
-) -> None:
-    args = [bench.output("y", 8, f32), i32(8)]
-    outcome = bench.result(kernel, "good", args, shared=shared, **shape)
-    fault = only(bench.faults)
-    assert fault.kind == "launch refused"
-    assert said in fault.message
-    assert outcome.launches == 0
