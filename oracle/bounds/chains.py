@@ -53,6 +53,13 @@ class Chain:
             view(self.errors),
         )
 
+    def expanded(self, shape: tuple[int, ...]) -> Chain:
+        """The chain with every field of this shape, to be read."""
+        fields = (self.count, self.squares, self.sizes, self.low, self.errors)
+        if all(field.shape == shape for field in fields):
+            return self
+        return self.map(lambda field: np.broadcast_to(field, shape))
+
     def broadcast(self, shape: tuple[int, ...]) -> Chain:
         """The chain with every field of this shape, writable."""
         return self.map(lambda field: np.broadcast_to(field, shape).copy())
@@ -85,6 +92,31 @@ class Lazy:
         return self._chain
 
 
+class Written:
+    """The chain of an array written part by part; the parts are put off like lazy chains."""
+
+    __slots__ = ("_chain", "_parts", "_shape", "_start")
+
+    def __init__(self, start: Lazy | Written, shape: tuple[int, ...]) -> None:
+        self._start = start
+        self._shape = shape
+        self._chain: Chain | None = None
+        self._parts: list[tuple[Any, Lazy | Written]] = []
+
+    def write(self, key: Any, value: Lazy | Written) -> None:
+        """Note that the elements under `key` now hold this chain."""
+        self._parts.append((key, value))
+
+    def get(self) -> Chain:
+        """The chain, with all parts written so far."""
+        if self._chain is None:
+            self._chain = self._start.get().broadcast(self._shape)
+        for key, value in self._parts:
+            self._chain.write(key, value.get())
+        self._parts.clear()
+        return self._chain
+
+
 def single(value: Array, exact: bool, error: Array | float) -> Chain:
     """One term. A zero is no term; `exact` says that it carries no error."""
     return Chain(
@@ -92,5 +124,5 @@ def single(value: Array, exact: bool, error: Array | float) -> Chain:
         value * value,
         np.abs(value),
         lowest_bit(value) if exact else np.zeros(value.shape),
-        np.broadcast_to(np.asarray(error, dtype=value.dtype), value.shape),
+        np.asarray(error, dtype=value.dtype),
     )

@@ -104,6 +104,7 @@ class _Run:
         self.notes: set[str] = set()
         self.largest = 1
         self.decides = False
+        self.natural_worst: list[Array] | None = None
 
     def call(self, model: Model) -> list[Rows]:
         """The reference on the rows of one model."""
@@ -127,14 +128,22 @@ class _Run:
             self.notes |= model.notes
 
     def probe(self) -> None:
-        """Find the largest array and whether anything is decided, before memory is spent."""
-        tape = Tape(0)
-        model = Sampled(
-            self.job.precision, tape, samples=0, seed=(self.job.seed,), orders=("blas",)
-        )
-        self.call(model)
+        """The worst case of the natural outcome first.
+
+        It costs little, and says how large arrays become and whether anything is decided before
+        memory is spent. Where it cannot be followed one row of plain values says so.
+        """
+        model: Model = Worst(self.job.precision, Tape(0))
+        try:
+            self.natural_worst = self._errors(self.call(model))
+        except Unsupported as reason:
+            self.notes.add(f"no worst case: {reason}")
+            model = Sampled(
+                self.job.precision, Tape(0), samples=0, seed=(self.job.seed,), orders=("blas",)
+            )
+            self.call(model)
         self.largest = max(model.largest, 1)
-        self.decides = tape.made > 0
+        self.decides = model.tape.made > 0
 
     def chunks(self) -> list[int]:
         """How many samples each pass takes."""
@@ -170,7 +179,7 @@ class _Run:
         self, gathered: list[Samples], tape: Tape, plain: tuple[Array, ...]
     ) -> list[Alternative]:
         """The rule applied to every output, with the worst case of the same decisions."""
-        worst = self.worst(tape, [s.value.shape for s in gathered])
+        worst = self.worst(tape, gathered)
         out = []
         for i, (samples, dtype) in enumerate(zip(gathered, self.job.dtypes, strict=True)):
             if tape.outcome == 0 and samples.value.dtype == plain[i].dtype:
@@ -178,19 +187,22 @@ class _Run:
             out.append(alternative(samples, worst[i], dtype, form=self.index, outcome=tape.outcome))
         return out
 
-    def worst(self, tape: Tape, shapes: list[tuple[int, ...]]) -> list[Array]:
-        """The largest errors; NaN where the worst case cannot be followed."""
-        model = Worst(self.job.precision, tape.replay())
+    def worst(self, tape: Tape, gathered: list[Samples]) -> list[Array]:
+        """The largest errors of an outcome; NaN where the worst case cannot be followed."""
+        nothing = [np.full(s.value.shape, np.nan) for s in gathered]
+        if self.natural_worst is None or tape.outcome == 0:
+            return self.natural_worst or nothing
         try:
-            outputs = self.call(model)
+            return self._errors(self.call(Worst(self.job.precision, tape.replay())))
         except Unsupported as reason:
             self.notes.add(f"no worst case: {reason}")
-            return [np.full(shape, np.nan) for shape in shapes]
+            return nothing
+
+    def _errors(self, outputs: list[Rows]) -> list[Array]:
         errors = []
-        for x, shape in zip(outputs, shapes, strict=True):
+        for x in outputs:
             error = x.d[1] if x.floating and x.d.shape[0] == 2 else np.zeros(x.shape)
-            error = np.where(np.isnan(error), np.inf, error).astype(np.float64)
-            errors.append(np.broadcast_to(error, shape))
+            errors.append(np.where(np.isnan(error), np.inf, error).astype(np.float64))
         return errors
 
 

@@ -123,6 +123,10 @@ class Model(ABC):
     def match(self, d: Array, height: int) -> Array:
         """`d` ready to stand beside a value of `height` rows."""
 
+    def assignable(self, d: Array, height: int) -> Array:
+        """As `match`, where NumPy's own broadcasting may do the rest."""
+        return self.match(d, height)
+
     @abstractmethod
     def constant(self, value: Array) -> Rows:
         """A number the format does not hold: one rounding, the same at every use."""

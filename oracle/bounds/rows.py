@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from .chains import Chain, Lazy, single
+from .chains import Lazy, Written, single
 from .errors import Unsupported
 from .keys import is_basic, native_key, positions
 
@@ -81,7 +81,7 @@ class Rows(NDArrayOperatorsMixin):
         self._d = d
         self._parent = parent
         self._view = view
-        self.chain: Lazy | Chain | None = None
+        self.chain: Lazy | Written | None = None
         self.fused: Array | None = None
 
     @property
@@ -174,8 +174,8 @@ class Rows(NDArrayOperatorsMixin):
         if basic and part.ndim > 1:
             out._parent, out._view = self, lambda base: base[full]
         if self.chain is not None:
-            chain, inner = self.chain, full[1:]
-            out.chain = Lazy(lambda: resolve(chain).broadcast(self.shape).map(lambda f: f[inner]))
+            chain, inner, shape = self.chain, full[1:], self.shape
+            out.chain = Lazy(lambda: chain.get().expanded(shape).map(lambda f: f[inner]))
         return out
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -194,7 +194,7 @@ class Rows(NDArrayOperatorsMixin):
         base = self.d
         if not base.flags.writeable:
             raise ValueError("assignment destination is read-only")
-        d = self.model.match(d, base.shape[0])
+        d = self.model.assignable(d, base.shape[0])
         room = base[full].ndim
         while d.ndim > room and d.shape[1] == 1:
             d = d[:, 0]
@@ -212,13 +212,9 @@ class Rows(NDArrayOperatorsMixin):
         if rows.ndim == self.ndim and rows.shape == self.shape and rows.chain is None:
             self.chain = None
             return
-        chain = self.chain
-        if not isinstance(chain, Chain) or chain.count.shape != self.shape:
-            before = resolve(chain) if chain is not None else self.term()
-            chain = before.broadcast(self.shape)
-            self.chain = chain
-        new = resolve(rows.chain) if rows.chain is not None else rows.term()
-        chain.write(inner, new)
+        if not isinstance(self.chain, Written):
+            self.chain = Written(self.terms(), self.shape)
+        self.chain.write(inner, rows.terms())
 
     def grow(self) -> None:
         """Give a single row all of them, so that it can hold values with rounding."""
@@ -228,10 +224,12 @@ class Rows(NDArrayOperatorsMixin):
             self._d = np.array(self.model.full(self.d))
             self._parent = self._view = None
 
-    def term(self) -> Chain:
-        """This value as one term of a sum."""
-        v = self.v.copy()
-        return single(v, self.d.shape[0] == 1, self.model.error(self))
+    def terms(self) -> Lazy | Written:
+        """What this value has added up so far; by itself it is one term."""
+        if self.chain is not None:
+            return self.chain
+        v, exact, error = self.v.copy(), self.d.shape[0] == 1, self.model.error(self)
+        return Lazy(lambda: single(v, exact, error))
 
     def replace(self, other: Rows) -> Rows:
         """In-place assignment of a result: `x += y`."""
@@ -320,11 +318,6 @@ class Rows(NDArrayOperatorsMixin):
     def sort(self, axis: int = -1, **_: Any) -> None:
         """As `ndarray.sort`: in place."""
         self[...] = np.sort(self, axis=axis)
-
-
-def resolve(chain: Lazy | Chain) -> Chain:
-    """The chain itself, worked out where it was put off."""
-    return chain.get() if isinstance(chain, Lazy) else chain
 
 
 def _unpack(args: tuple[Any, ...]) -> Any:

@@ -21,7 +21,7 @@ from .intrinsics import EXACT_AT, FAST, ULP
 from .model import Model
 from .orders import WITNESSES
 from .precision import Precision
-from .rows import Rows, resolve
+from .rows import Rows
 from .tape import Tape
 
 Array = NDArray[Any]
@@ -69,6 +69,10 @@ class Sampled(Model):
         if d.shape[0] == height:
             return d
         return np.broadcast_to(d, (height, *d.shape[1:]))
+
+    def assignable(self, d: Array, height: int) -> Array:
+        """One row is written to all by broadcasting."""
+        return d
 
     def rows(self, out: Array) -> Array:
         """All rows, writable."""
@@ -201,13 +205,12 @@ class Sampled(Model):
     ) -> Rows:
         exact: Array | bool = self.fmt.represents(out[0]) & clean
         size: Array | None = None
-        chain: Lazy | Chain | None = None
+        chain: Lazy | None = None
         if ufunc is np.add or ufunc is np.subtract:
             a, b = operands
-            chain = _joined(a, b)
+            chain = joined(a, b)
             if a.chain is not None or b.chain is not None:
-                chain = resolve(chain)
-                exact, size = _in_a_chain(chain, exact, out[0], self.fmt)
+                exact, size = _in_a_chain(chain.get(), exact, out[0], self.fmt)
         fused = out.copy() if self.fma and ufunc is np.multiply else None
         result = self.finish(out, exact, self.fmt.u, size=size, underflow=chain is None)
         result.chain, result.fused = chain, fused
@@ -263,20 +266,10 @@ class Sampled(Model):
         return products.solver(self, func, operands, **kwargs)
 
 
-def _joined(a: Rows, b: Rows) -> Lazy:
-    left, right = _part(a), _part(b)
+def joined(a: Rows, b: Rows) -> Lazy:
+    """The chain of `a + b`."""
+    left, right = a.terms(), b.terms()
     return Lazy(lambda: left.get().join(right.get()))
-
-
-def _part(x: Rows) -> Lazy:
-    chain = x.chain
-    if chain is not None:
-        return Lazy(lambda: resolve(chain))
-    kept = Rows(x.model, x.d[:1].copy() if x.d.shape[0] > 1 else x.d)
-    exact, error = x.d.shape[0] == 1, x.model.error(x)
-    from .chains import single
-
-    return Lazy(lambda: single(kept.v, exact, error))
 
 
 def _in_a_chain(

@@ -18,8 +18,8 @@ from .intrinsics import EXACT_AT, FAST, ULP
 from .model import Model
 from .precision import Precision
 from .propagate import EXACT_MOVES, RULES
-from .rows import Rows, resolve
-from .sampled import SELECTION, _joined
+from .rows import Rows
+from .sampled import SELECTION, joined
 from .sums import exact_in_any_order
 from .tape import Tape
 
@@ -115,16 +115,16 @@ class Worst(Model):
         if ufunc is not np.add and ufunc is not np.subtract:
             return self.made(out, total)
         a, b = operands
-        chain: Any = _joined(a, b)
+        lazy = joined(a, b)
         if a.chain is not None or b.chain is not None:
-            chain = resolve(chain)
+            chain = lazy.get()
             n = chain.count - 1
             any_order = chain.errors + _gamma(n, self.fmt.u) * (chain.sizes + chain.errors)
             lucky = exact & ~(chain.sizes <= chain.low * 2.0**self.fmt.bits)
             worse = (chain.count > 2) & (~exact | lucky)
             total = np.where(worse, np.maximum(total, any_order), total)
         result = self.made(out, total)
-        result.chain = chain
+        result.chain = lazy
         return result
 
     def total(self, x: Rows, axis: int) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -164,11 +165,11 @@ def test_more_close_decisions_than_outcomes_are_not_judged() -> None:
 @pytest.mark.parametrize("kinds", [(2, 3), (2, 2, 2)])
 def test_few_decisions_are_tried_in_every_combination(kinds: tuple[int, ...]) -> None:
     seen = set()
-    for outcome in range(int(np.prod(kinds))):
+    for outcome in range(math.prod(kinds)):
         tape = Tape(outcome, every=True)
-        taken = [tape.choose(np.array([kind, 1])) for kind in kinds]
-        seen.add(tuple(0 if t is None else int(t[0]) for t in taken))
-    assert len(seen) == np.prod(kinds)
+        taken: list[Any] = [tape.choose(np.array([kind, 1])) for kind in kinds]
+        seen.add(tuple(0 if t is None else t.tolist()[0] for t in taken))
+    assert len(seen) == math.prod(kinds)
 
 
 def test_a_tape_repeats_what_it_took() -> None:
