@@ -147,12 +147,12 @@ def toolkit_headers() -> ToolkitHeaders:
     core = _cuda_core()
     nvrtc_version()
     if any(field.name == "use_bundled_headers" for field in fields(core.ProgramOptions)):
-        options = core.ProgramOptions(name="probe.cu", arch="sm_90", use_bundled_headers=True)
-        try:
+        try:  # cuda.core refuses the option, or the compiler does, where NVRTC is older than 13.3
+            options = core.ProgramOptions(name="probe.cu", arch="sm_90", use_bundled_headers=True)
             core.Program("#include <cuda_bf16.h>\n", "c++", options).compile("cubin")
             return ToolkitHeaders(bundled=True)
-        except Exception as error:  # an older NVRTC does not know the option
-            if not _is_compiler_error(error):
+        except Exception as error:
+            if not (_is_compiler_error(error) or "use_bundled_headers" in str(error)):
                 raise
     folder = _toolkit_folder()
     if folder is None:
