@@ -48,6 +48,7 @@ class Cache:
     """Evaluations by the digest of their case."""
 
     def __init__(self, folder: Path | None = None, limit: int = LIMIT) -> None:
+        """Keep files in `folder` (None: the default one), up to `limit` bytes."""
         self.folder = folder if folder is not None else default_folder()
         self.limit = limit
 

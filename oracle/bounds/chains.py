@@ -79,6 +79,7 @@ class Lazy:
     __slots__ = ("_chain", "_make")
 
     def __init__(self, make: Callable[[], Chain]) -> None:
+        """Put `make` off."""
         self._make: Callable[[], Chain] | None = make
         self._chain: Chain | None = None
 
@@ -97,13 +98,14 @@ class Written:
 
     __slots__ = ("_chain", "_parts", "_shape", "_start")
 
-    def __init__(self, start: Lazy | Written, shape: tuple[int, ...]) -> None:
+    def __init__(self, start: Lazy, shape: tuple[int, ...]) -> None:
+        """Start from a chain spread over `shape`."""
         self._start = start
         self._shape = shape
         self._chain: Chain | None = None
-        self._parts: list[tuple[Any, Lazy | Written]] = []
+        self._parts: list[tuple[Any, Lazy]] = []
 
-    def write(self, key: Any, value: Lazy | Written) -> None:
+    def write(self, key: Any, value: Lazy) -> None:
         """Note that the elements under `key` now hold this chain."""
         self._parts.append((key, value))
 

@@ -74,6 +74,7 @@ class Evaluator:
         seed: int,
         cache: Path | None = None,
     ) -> None:
+        """Check the arguments; nothing is evaluated before it is asked for."""
         if not forms:
             raise BoundsError("no form of the equation was given; pass at least one function")
         for dtype in output_dtypes:

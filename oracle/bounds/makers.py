@@ -37,6 +37,7 @@ class Makers:
     """`zeros`, `ones`, `full`, `array`, …: floats become rows, integers exact rows."""
 
     def __init__(self, model: Model) -> None:
+        """Make arrays of one model."""
         self._model = model
 
     def zeros(self, shape: Any, dtype: Any = float, *_: Any, **__: Any) -> Rows:

@@ -35,6 +35,7 @@ class Model(ABC):
     plain = True  # row 0 is the plain value, equal bit by bit to running the reference
 
     def __init__(self, precision: Precision, tape: Tape, height: int) -> None:
+        """Take decisions from `tape`; a value with rounding has `height` rows."""
         self.precision = precision
         self.tape = tape
         self.height = height

@@ -66,10 +66,12 @@ class Namespace:
     """A module with some names replaced; all others are the module's own."""
 
     def __init__(self, module: Any, names: dict[str, Any]) -> None:
+        """Replace `names` of a module."""
         self._module = module
         self._names = names
 
     def __getattr__(self, name: str) -> Any:
+        """The replacement of a name, or what the module has."""
         names = self.__dict__["_names"]
         if name in names:
             return names[name]
@@ -166,6 +168,7 @@ class Swap:
     """The replacements for one model, found by the identity of what they replace."""
 
     def __init__(self, model: Model) -> None:
+        """Collect the replacements for one model."""
         self.model = model
         makers = Makers(model)
         names: dict[str, Any] = {

@@ -27,6 +27,7 @@ class Precision:
     approximate: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse formats and intrinsics that are not known."""
         for name in (self.storage, self.multiply, self.accumulate, *self.stored.values()):
             format_of(name)
         if self.compute is not None:

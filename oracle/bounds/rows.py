@@ -9,7 +9,7 @@ What the rows mean is the model's business; this class only makes them behave li
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .chains import Lazy, Written, single
 from .errors import Unsupported
 from .keys import is_basic, native_key, positions
+from .protocols import Protocols, unpack
 
 if TYPE_CHECKING:
     from .model import Model
@@ -64,11 +65,12 @@ _METHODS = frozenset(
 )
 
 
-class Rows(NDArrayOperatorsMixin):
+class Rows(Protocols, NDArrayOperatorsMixin):
     """An array with rows on a hidden leading axis; everything else as `numpy.ndarray`."""
 
     __slots__ = ("_d", "_parent", "_view", "chain", "fused", "model")
     __array_priority__ = 1000.0
+    model: Model
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class Rows(NDArrayOperatorsMixin):
         parent: Rows | None = None,
         view: Callable[[Array], Array] | None = None,
     ) -> None:
+        """Rows `d`, which may be the `view` of a parent's rows."""
         self.model = model
         self._d = d
         self._parent = parent
@@ -161,11 +164,13 @@ class Rows(NDArrayOperatorsMixin):
         return np.array(self.v, dtype=dtype)
 
     def __getattr__(self, name: str) -> Any:
+        """A method that is the NumPy function of the same name."""
         if name in _METHODS:
             return functools.partial(getattr(np, name), self)
         raise AttributeError(f"the bounds array type has no attribute {name!r}")
 
     def __getitem__(self, key: Any) -> Rows:
+        """As `ndarray[key]`: a view where NumPy gives one."""
         key = native_key(key)
         basic = is_basic(key)
         full = (slice(None), *(key if basic else positions(key, self.shape)))
@@ -179,6 +184,7 @@ class Rows(NDArrayOperatorsMixin):
         return out
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        """As `ndarray[key] = value`; one row grows to all where needed."""
         key = native_key(key)
         if not self.floating:
             self._d[0][key] = self.model.integers(value)
@@ -224,8 +230,11 @@ class Rows(NDArrayOperatorsMixin):
             self._d = np.array(self.model.full(self.d))
             self._parent = self._view = None
 
-    def terms(self) -> Lazy | Written:
+    def terms(self) -> Lazy:
         """What this value has added up so far; by itself it is one term."""
+        if isinstance(self.chain, Written):
+            so_far = self.chain.get().broadcast(self.shape)  # parts may be written over later
+            return Lazy(lambda: so_far)
         if self.chain is not None:
             return self.chain
         v, exact, error = self.v.copy(), self.d.shape[0] == 1, self.model.error(self)
@@ -239,61 +248,24 @@ class Rows(NDArrayOperatorsMixin):
         self.chain = other.chain
         return self
 
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise TypeError("len() of unsized object")
-        return int(self.shape[0])
-
-    def __iter__(self) -> Iterator[Rows]:
-        return (self[i] for i in range(len(self)))
-
-    def __bool__(self) -> bool:
-        from .decisions import truth
-
-        return bool(truth(self).v)
-
-    def __int__(self) -> int:
-        return int(self.model.integers(self).item())
-
-    def __index__(self) -> int:
-        if self.floating or self.ndim:
-            raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self.v)
-
-    def __float__(self) -> float:
-        raise Unsupported("a value left the array type through float()")
-
-    def __complex__(self) -> complex:
-        raise Unsupported("complex numbers are not followed")
-
-    def __hash__(self) -> int:
-        if self.floating or self.ndim:
-            raise TypeError("unhashable type: an array")
-        return hash(int(self.v))
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return int(np.rint(self)) if digits is None else np.round(self, digits)
-
-    def __repr__(self) -> str:
-        return f"Rows(value={self.v!r}, rows={self.d.shape[0]})"
-
     def reshape(self, *shape: Any, order: str = "C", **_: Any) -> Rows:
         """As `ndarray.reshape`."""
         return _reshape(self, shape, order)
 
     def transpose(self, *axes: Any) -> Any:
         """As `ndarray.transpose`."""
-        out: Any = np.transpose(self, _unpack(axes) or None)
+        out: Any = np.transpose(self, unpack(axes) or None)
         return out
 
     def flatten(self, order: str = "C") -> Rows:
         """As `ndarray.flatten`."""
-        return self.reshape(-1, order=order).copy()
+        flat: Rows = self.reshape(-1, order=order)
+        return flat.copy()
 
     def copy(self, order: str = "C") -> Rows:
         """As `ndarray.copy`."""
         out = Rows(self.model, self.d.copy())
-        out.chain = self.chain
+        out.chain = self.terms() if self.chain is not None else None
         return out
 
     def astype(self, dtype: Any, **_: Any) -> Rows:
@@ -304,28 +276,9 @@ class Rows(NDArrayOperatorsMixin):
         """As `ndarray.fill`."""
         self[...] = value
 
-    def item(self, *index: Any) -> Any:
-        """As `ndarray.item`, but floats stay in the array type."""
-        one = self[_unpack(index)] if index else self.reshape(())
-        return one if one.floating else one.v.item()
-
-    def tolist(self) -> Any:
-        """As `ndarray.tolist`, but floats stay in the array type."""
-        if not self.floating:
-            return self.v.tolist()
-        return [x.tolist() for x in self] if self.ndim else self
-
-    def sort(self, axis: int = -1, **_: Any) -> None:
-        """As `ndarray.sort`: in place."""
-        self[...] = np.sort(self, axis=axis)
-
-
-def _unpack(args: tuple[Any, ...]) -> Any:
-    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-
 
 def _reshape(x: Rows, shape: Any, order: str) -> Rows:
-    shape = _unpack(shape)
+    shape = unpack(shape)
     sizes = tuple(int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,)))
     target = np.broadcast_to(np.int8(0), x.shape).reshape(sizes).shape
     if order == "F":

@@ -35,6 +35,7 @@ class Samples:
     witness_scale: float = 0.0
 
     def __post_init__(self) -> None:
+        """Start with nothing counted."""
         shape = self.value.shape
         self.squares = np.zeros(shape)
         self.counted = np.zeros(shape, dtype=np.int64)

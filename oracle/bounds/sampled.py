@@ -54,6 +54,7 @@ class Sampled(Model):
         orders: tuple[str, ...] = WITNESSES,
         plain: bool = True,
     ) -> None:
+        """Take `samples` noisy rows and one witness for each of `orders`."""
         first = 1 if plain else 0
         super().__init__(precision, tape, first + samples + len(orders))
         self.plain = plain

@@ -39,6 +39,7 @@ class Rebuilder:
     """Copies of functions that compute with the rows of one model."""
 
     def __init__(self, model: Model, stored: Mapping[str, str]) -> None:
+        """Copy functions for one model; `stored` names rounded intermediates."""
         self.model = model
         self.swap = Swap(model)
         self.stored = stored

@@ -21,6 +21,7 @@ class Tape:
     """The decisions of one evaluation, in the order they came up."""
 
     def __init__(self, outcome: int = 0, *, every: bool = False, seed: int = 0) -> None:
+        """Record `outcome`; `every`: it is one of all combinations."""
         self.outcome = outcome
         self.close = 0
         self.made = 0

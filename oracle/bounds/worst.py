@@ -30,6 +30,7 @@ class Worst(Model):
     """Row 0 the value, row 1 its largest error; one row where there is none."""
 
     def __init__(self, precision: Precision, tape: Tape) -> None:
+        """Take decisions from `tape`."""
         super().__init__(precision, tape, 2)
 
     def match(self, d: Array, height: int) -> Array:
