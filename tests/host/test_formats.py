@@ -216,6 +216,19 @@ def test_directed_rounding_of_float_arithmetic(bench: Any, rounding: Any) -> Non
         assert got[i, 14] in (low, high)
 
 
+def test_terms_that_cancel_give_minus_zero_only_where_the_rounding_is_down(
+    bench: Any, rounding: Any
+) -> None:
+    a, b, c = floats([1.5, -0.0, 0.0, 2.0]), floats([-1.5, 0.0, 0.0, 3.0]), floats([2.25, 0, 0, -6])
+    args = [bench.input("a", a, f32), bench.input("b", b, f32), bench.input("c", c, f32)]
+    got = bench.clean(rounding, "rounded", [*args, bench.output("y", (4, 16), f32), i32(4)])["y"]
+    signs = np.signbit(got)
+    assert got[:3, :3].tolist() == [[0, 0, 0]] * 3
+    assert signs[:3, :3].tolist() == [[False, False, True], [False, False, True], [False] * 3]
+    assert signs[[0, 1, 3], 9:12].tolist() == [[False, False, True]] * 3
+    assert signs[[0, 1, 3], 14].tolist() == [False] * 3
+
+
 def test_float_to_int_saturates_and_rounds_as_named(bench: Any, rounding: Any) -> None:
     x = floats([0.5, 1.5, -0.5, -1.5, 2.7, -2.7, 3e9, -3e9, np.nan, np.inf, -np.inf, 5e9])
     n = x.size

@@ -26,7 +26,13 @@ inline float directed(float nearest, double excess, Rounding rounding) {
   return nearest;
 }
 
+// Opposite terms that cancel give +0, and -0 where the rounding is down.
+inline bool cancels_to_minus(double a, double b, Rounding rounding) {
+  return rounding == DOWN && a + b == 0.0 && signbit(a) != signbit(b);
+}
+
 inline float add(float a, float b, Rounding rounding) {
+  if (cancels_to_minus(double(a), double(b), rounding)) return -0.0f;
   const float sum = a + b;
   const double wide = double(a) + double(b), part = wide - double(a);
   const double lost = (double(a) - (wide - part)) + (double(b) - part);  // exactly
@@ -47,8 +53,9 @@ inline float square_root(float x, Rounding rounding) {
   return directed(root, fma(-double(root), double(root), double(x)), rounding);
 }
 inline float multiply_add(float a, float b, float c, Rounding rounding) {
-  const float result = fmaf(a, b, c);
   const double product = double(a) * double(b), wide = product + double(c);
+  if (cancels_to_minus(product, double(c), rounding)) return -0.0f;
+  const float result = fmaf(a, b, c);
   const double part = wide - product;
   const double lost = (product - (wide - part)) + (double(c) - part);
   const double difference = wide - double(result);
