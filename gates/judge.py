@@ -108,7 +108,7 @@ def _table(
     )
     table = TableJudge(profile, name, collector)
     for batch in reader.batches():
-        table.batch(batch, set(reader.engine.table.columns))
+        table.batch(batch, reader.engine.table.null_keys)
     if not reader.rows:
         got = f"0 rows accepted in {reader.opened.size} bytes"
         collector.of_kind("zero_rows", name, Where(), got)

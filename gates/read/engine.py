@@ -141,6 +141,33 @@ class Engine:
         self.fault(Fault(flaw.kind, flaw.got, line, byte, number, step, flaw.key))
 
 
+def merged(batches: Iterable[Batch], cells: int) -> Iterator[Batch]:
+    """Join small batches of one schema: judging a batch costs the same for few rows and many."""
+    waiting: list[Batch] = []
+    size = 0
+    for batch in batches:
+        if waiting and batch.frame.schema != waiting[0].frame.schema:
+            yield _joined(waiting)
+            waiting, size = [], 0
+        waiting.append(batch)
+        size += batch.frame.height * batch.frame.width
+        if size > cells:
+            yield _joined(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    return Batch(
+        pl.concat([batch.frame for batch in batches]),
+        np.concatenate([batch.rows for batch in batches]),
+        np.concatenate([batch.lines for batch in batches]),
+    )
+
+
 def _array(values: Iterable[int]) -> Ints:
     return np.fromiter(values, dtype=np.int64)
 

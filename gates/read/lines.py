@@ -68,7 +68,7 @@ class RowReader:
 
     def _clean(self, row: bytes) -> Row | None:
         """The row, if a fast parse and a count of its colons prove it."""
-        if b"\\" in row or b"\r" in row[:-1]:
+        if b"\\u" in row or b"\r" in row[:-1]:  # \u may hide a colon, or half a character
             return None
         try:
             value = self._msgspec.decode(row)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trueup.gates.errors import Unreadable
-from trueup.gates.read.engine import Batch, Engine
+from trueup.gates.read.engine import Batch, Engine, merged
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.listed import ListReader
 from trueup.gates.read.opening import Opened, open_file
@@ -47,7 +47,7 @@ class Reader:
         try:
             self._edges(opened)
             pieces = self._listed(opened) if opened.form == "list" else self._lines(opened)
-            for batch in pieces:
+            for batch in merged(pieces, self.limits.piece // 64):
                 self.rows += batch.frame.height
                 yield batch
         finally:

@@ -52,6 +52,7 @@ class Table:
         """`nullable` are anchored patterns of the keys that may be null."""
         self.limits = limits
         self.columns: dict[str, Column] = {}
+        self.null_keys: set[str] = set()  # written as null somewhere: a frame cannot tell
         self._nullable = [re.compile(pattern) for pattern in nullable]
         self._late = 0
 
@@ -143,6 +144,7 @@ class Table:
         """Settle the type of a column, and flag the cells that do not have it."""
         types = {type(value) for _, value in cells}
         if type(None) in types:
+            self.null_keys.add(column.name)
             self._nulls(column.name, cells, flaws)
         types.discard(type(None))
         if not types:

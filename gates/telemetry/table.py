@@ -46,12 +46,12 @@ class TableJudge:
         self._config: dict[str, Any] = {}
         self._progress = {rule.id: _Progress() for rule in profile.rules}
 
-    def batch(self, batch: Batch, known: set[str]) -> None:
-        """Judge a batch. `known` are all keys of the file so far, null-only ones included."""
+    def batch(self, batch: Batch, null_keys: set[str]) -> None:
+        """Judge a batch. `null_keys` are the keys that were written as null so far."""
         if not batch.frame.height:
             return
         scopes = self._scopes(batch.frame)
-        self._learn(scopes["config"].frame, known)
+        self._learn(scopes["config"].frame, null_keys)
         for scope, rows in scopes.items():
             if rows.frame.height:
                 self._judge(scope, rows, batch)
@@ -71,16 +71,14 @@ class TableJudge:
             for scope, part in parts.items()
         }
 
-    def _learn(self, config: pl.DataFrame, known: set[str]) -> None:
+    def _learn(self, config: pl.DataFrame, null_keys: set[str]) -> None:
         """Configuration rows say which rules apply. A null is told from a key that is not there."""
         if not config.height:
             return
-        for name in known - set(config.columns):
+        for name in null_keys:
             self._config.setdefault(name, None)
         for row in config.head(1_000).iter_rows(named=True):
-            for name, value in row.items():
-                if value is not None or name not in self._config:
-                    self._config[name] = value
+            self._config.update({name: v for name, v in row.items() if v is not None})
 
     def _judge(self, scope: Scope, rows: _Rows, batch: Batch) -> None:
         compiled: dict[str, list[Probe]] = {}

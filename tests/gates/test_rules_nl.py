@@ -153,6 +153,13 @@ def test_rows_of_several_configurations_are_joined(tmp_path: Path) -> None:
     assert "TEL017" in found(tmp_path, [first, second, step(0)])
 
 
+def test_threshold_that_is_only_in_a_step_row_is_not_recorded(tmp_path: Path) -> None:
+    start = {"step": -1, "train.online_updates": True}
+    rows = [start, step(0, extra={"model.surprise_threshold": 0.25})]
+    status = {rule.id: rule.status for rule in verdict_of(tmp_path, rows).rules}
+    assert (status["TEL017"], status["TEL019"]) == ("not_applied", "false")
+
+
 def test_steps_are_compared_across_batches(tmp_path: Path) -> None:
     rows = [config(), *(step(i) for i in range(30)), step(29)]
     for row in rows[1:]:
