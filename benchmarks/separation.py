@@ -61,6 +61,7 @@ class Line:
     right_by: str = ""
     wrong: dict[str, tuple[float, str]] = field(default_factory=dict)
     unjudged: int = 0
+    systematic: int = 0
     elements: int = 0
     seconds: float = 0.0
     notes: set[str] = field(default_factory=set)
@@ -165,7 +166,8 @@ def try_family(
     plain = _outputs(forms[0](**inputs))
     evaluator = Evaluator(forms, inputs, BASE, ["f32"] * len(plain), seed=seed)
     evaluation = evaluator.evaluation()
-    line.notes.update(evaluation.notes)
+    line.notes.update(n for n in evaluation.notes if "systematic" not in n)
+    line.systematic += any(evaluation.systematic)
     rights = list(right_machines(forms, inputs, seed))
     for column in columns:
         made = column.run(equation, line.reading, inputs)
@@ -230,7 +232,8 @@ def report(line: Line) -> None:
     print(
         f"{line.equation:28} {line.reading:24} {where:20} right {line.right:6.3f} "
         f"({line.right_by})  wrong {found}/{len(line.wrong)}  "
-        f"{line.elements} elements, {line.unjudged} not judged  {line.seconds:.1f} s{flag}"
+        f"{line.elements} elements, {line.unjudged} not judged, {line.systematic} systematic "
+        f"families  {line.seconds:.1f} s{flag}"
     )
     weakest = sorted(line.wrong.items(), key=lambda item: item[1][0])[:2]
     for who, (ratio, family) in weakest:

@@ -133,6 +133,8 @@ def _judge_output(evaluation: Evaluation, index: int, output: Array) -> OutputJu
     best = np.argmin(rank, axis=0)[None]
 
     def pick(arrays: list[Array]) -> Array:
+        if len(arrays) == 1:
+            return arrays[0]
         return np.asarray(np.take_along_axis(np.stack(arrays), best, axis=0)[0])
 
     ratio = pick([f.ratio for f in fits])
@@ -185,7 +187,8 @@ def _fit(a: Alternative, output: Array) -> _Fit:
 
 
 def _difference(output: Array, value: Array) -> Array:
-    if output.dtype.kind in "iub" and value.dtype.kind in "iub":
+    whole = output.dtype.kind in "iub" and value.dtype.kind in "iub"
+    if whole and max(output.dtype.itemsize, value.dtype.itemsize) == 8:
         # Python integers: unsigned and 64-bit differences must not wrap around.
         far = output.astype(object) - value.astype(object)
         return np.asarray(far, dtype=np.float64)

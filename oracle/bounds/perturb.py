@@ -35,6 +35,22 @@ def perturb(
             "a float64 kernel cannot be judged by perturbed inputs, whose own rounding is as large "
             f"as the kernel's; the reference could not be followed: {reason}"
         )
+    gathered = _gather(job, form, index, plain, effort, reason)
+    found = [
+        [alternative(s, np.full(s.value.shape, np.nan), dtype, form=index, outcome=0)]
+        for s, dtype in zip(gathered, job.dtypes, strict=True)
+    ]
+    return Followed(found, 1, True, [f"bound: inputs only ({reason})"])
+
+
+def _gather(
+    job: Evaluator,
+    form: Callable[..., Any],
+    index: int,
+    plain: tuple[Array, ...],
+    effort: Effort,
+    reason: str,
+) -> list[Samples]:
     rng = np.random.default_rng((job.seed, index, effort.stage))
     gathered = [Samples(value) for value in plain]
     failed = 0
@@ -55,12 +71,7 @@ def perturb(
         raise BoundsError(
             f"the reference fails on every perturbed input, and could not be followed: {reason}"
         )
-    note = f"bound: inputs only ({reason})"
-    found = [
-        [alternative(s, np.full(s.value.shape, np.nan), dtype, form=index, outcome=0)]
-        for s, dtype in zip(gathered, job.dtypes, strict=True)
-    ]
-    return Followed(found, 1, True, [note])
+    return gathered
 
 
 def _moved(inputs: Inputs, u: float, rng: np.random.Generator) -> Inputs:
