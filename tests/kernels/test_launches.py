@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import trueup.kernels
-from trueup.oracle.backends.host import HostBackend
 from trueup.oracle.contract import load_contract
 from trueup.oracle.verdict import Outcome
 from trueup.oracle.verify import open_session
@@ -54,7 +53,7 @@ def test_other_launches_are_as_right(
     tmp_path: Path, kernel: str, grid: str, block: str, case: str
 ) -> None:
     contract = load_contract(contract_with(tmp_path, kernel, grid, block))
-    opened = open_session(contract, HostBackend())
+    opened = open_session(contract, "host")
     for lane in ("numeric", "poison", "canary", "order"):
         verdict = opened.run(lane, case=f"{case}/unit")
         assert verdict.verdict is Outcome.PASS, (lane, verdict.findings, verdict.reason)
