@@ -6,13 +6,15 @@ error/allowed over all input families:
 * of right machines: the reference itself, really rounded to float32 after every operation, with
   its sums taken in eight orders (BLAS, sequential, reversed, random, pairwise tree, 32 and 256
   lanes and a tree, a chain of fused multiply-adds), and the equation's other forms;
-* of wrong ones: every other reading, every known wrong variant, bfloat16 accumulation, and twice
-  the result, each with the family that finds it best.
+* of wrong ones: every other reading, every known wrong variant, undeclared bfloat16 sums and
+  tf32 products, and twice the result, each with the family that finds it best;
+* of the shipped kernels, where `--backend` names one.
 
 All right ones must stay at or below 0.9, and every wrong one must be found by some family; else
 the exit status is 1. Nothing is tuned per equation.
 
     python benchmarks/separation.py [--equation ID] [--reading NAME] [--sizes N] [--seed N]
+                                    [--backend host|cuda]
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ ORDERS = ("blas", "sequential", "reversed", "random", "pairwise", "lanes32", "la
 LIMIT = 0.9
 F32 = np.dtype(np.float32)
 BASE = Precision()
+# Undeclared short arithmetic.
+SHORT = {"bf16 sums": Precision(accumulate="bf16"), "tf32 products": Precision(multiply="tf32")}
 # The sizes an equation is tried at: its axes take these in turn. Ragged, small, and past a block.
 SIZES = ((7, 33, 5), (65, 31, 9), (1, 3, 2))
 
@@ -154,6 +158,12 @@ def wrong_machines(
         except (NotApplicable, BoundsError):
             continue
     yield "twice", [2 * x for x in plain]
+    form = equation.form(reading)[0]
+    right = machine(form, inputs, BASE, "sequential")
+    for name, precision in SHORT.items():
+        made = machine(form, inputs, precision, "sequential")
+        if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(made, right, strict=True)):
+            yield name, made  # an equation without sums or products has no such mutant
 
 
 def try_family(
@@ -243,6 +253,37 @@ def report(line: Line) -> None:
     sys.stdout.flush()
 
 
+def kernels(backend: str, equation: str | None, seed: int) -> list[str]:
+    """The shipped kernels on a backend, over all their numeric cases; what is over the limit."""
+    from importlib.util import find_spec
+
+    from trueup.oracle.contract import find_contracts, load_contract
+    from trueup.oracle.verdict import Outcome
+    from trueup.oracle.verify import verify
+
+    spec = find_spec("trueup.kernels")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    over = []
+    for path in find_contracts(folders):
+        contract = load_contract(path)
+        if equation not in (None, contract.reference):
+            continue
+        found = verify([contract], backend=backend, lanes=["numeric"], seed=seed)
+        for verdict in found.contracts:
+            (lane,) = verdict.lanes
+            ratio = lane.worst.ratio if lane.worst else float("nan")
+            where = lane.worst.where if lane.worst else ""
+            print(
+                f"{contract.id:28} {verdict.reading:24} kernel on {verdict.backend:10} right "
+                f"{ratio:6.3f} ({where})  {lane.cases} cases, {lane.elements} elements"
+            )
+            if verdict.verdict is not Outcome.PASS or not ratio <= LIMIT:
+                over.append(f"{contract.id} on {verdict.backend}: {ratio:.3f} {verdict.verdict}")
+        over += [f"{contract.id}: {text}" for text in found.errors]
+        over += [f"{s.contract}: skipped, {s.reason}" for s in found.skipped]
+    return over
+
+
 def missed(lines: Sequence[Line]) -> list[str]:
     """The wrong implementations of a reading that no family of any size finds."""
     best: dict[tuple[str, str, str], float] = {}
@@ -262,14 +303,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reading", help="only this reading")
     parser.add_argument("--sizes", type=int, default=2, help="how many sizes (default 2)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--backend", choices=("host", "cuda"), help="shipped kernels as well")
     options = parser.parse_args(arguments)
     os.environ.setdefault("TRUEUP_CACHE", "off")
     equations = [e for e in catalogue() if options.equation in (None, e.id)]
     lines = run(equations, reading=options.reading, sizes=options.sizes, seed=options.seed)
-    over = [line for line in lines if line.right > LIMIT]
+    over = [
+        f"{line.equation} {line.reading} {line.right:.3f} ({line.right_by})"
+        for line in lines
+        if not line.right <= LIMIT
+    ]
+    if options.backend:
+        over += kernels(options.backend, options.equation, options.seed)
     lost = missed(lines)
-    for line in over:
-        print(f"over {LIMIT}: {line.equation} {line.reading} {line.right:.3f} ({line.right_by})")
+    for text in over:
+        print(f"over {LIMIT}: {text}")
     for text in lost:
         print(f"missed: {text}")
     good = bool(lines) and not over and not lost

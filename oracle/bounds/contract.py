@@ -46,6 +46,7 @@ def _inner(model: Model, a: Any, b: Any) -> Any:
 @handles(np.outer, np.linalg.outer)
 def _outer(model: Model, a: Any, b: Any) -> Any:
     a, b = model.floats(a).reshape(-1), model.floats(b).reshape(-1)
+    model.room((a.size, b.size))
     return model.anchor(model.matmul(a[:, None], b[None, :]), np.outer(a.v, b.v))
 
 

@@ -88,6 +88,8 @@ def _call(model: Model, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         return decisions.step(model, ufunc, operands[0])
     if ufunc in _COMPARE:
         return decisions.compare(model, ufunc, *operands)
+    if ufunc is not np.matmul and ufunc is not np.vecdot:
+        model.room(*(x.shape for x in operands))
     special = _SPECIAL.get(ufunc)
     return special(model, *operands) if special else model.elementwise(ufunc, operands)
 
@@ -120,6 +122,7 @@ def _modf(model: Model, x: Rows) -> tuple[Rows, Rows]:
 def matmul(model: Model, a: Rows, b: Rows) -> Rows:
     """`a @ b`, with NumPy's rules for vectors."""
     left, right = (a[None, :] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
+    model.room((*left.shape[:-2], 1, 1), (*right.shape[:-2], left.shape[-2], right.shape[-1]))
     out = model.matmul(left, right)
     if a.ndim == 1:
         out = model.wrap(out.d[..., 0, :])

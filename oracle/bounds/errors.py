@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from trueup.oracle.errors import OracleError
 
-class BoundsError(Exception):
+
+class BoundsError(OracleError):
     """A bound cannot be derived; the message says what, where and what to do."""
 
 
@@ -12,3 +14,7 @@ class Unsupported(BoundsError):
 
     Inside an evaluation this makes the engine fall back to perturbing the inputs.
     """
+
+
+class Oversized(Unsupported):
+    """An intermediate of the reference is too large to be kept once per sample."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .cache import Cache
 from .digest import case_digest
-from .errors import BoundsError, Unsupported
+from .errors import BoundsError, Oversized, Unsupported
 from .follow import follow
 from .formats import output_format
 from .perturb import perturb
@@ -85,7 +85,7 @@ class Evaluator:
         self.dtypes = tuple(output_dtypes)
         self.seed = seed
         self._cache = Cache(cache)
-        self._values: list[tuple[Array, ...]] | None = None
+        self._values: dict[int, tuple[Array, ...]] = {}
         self._done: dict[int, Evaluation] = {}
 
     def evaluation(self) -> Evaluation:
@@ -98,19 +98,20 @@ class Evaluator:
 
     def values(self) -> tuple[Array, ...]:
         """The plain results of form 0."""
-        return self._plain()[0]
+        return self.plain(0)
 
-    def _plain(self) -> list[tuple[Array, ...]]:
-        if self._values is None:
-            found = [plain_values(form, self.inputs, len(self.dtypes)) for form in self.forms]
-            for i, values in enumerate(found):
-                shapes, wanted = [v.shape for v in values], [v.shape for v in found[0]]
-                if shapes != wanted:
-                    raise BoundsError(
-                        f"form {i} of the equation returns shapes {shapes}, form 0 {wanted}"
-                    )
-            self._values = found
-        return self._values
+    def plain(self, index: int) -> tuple[Array, ...]:
+        """The plain results of one form; all forms give the same shapes."""
+        if index not in self._values:
+            values = plain_values(self.forms[index], self.inputs, len(self.dtypes))
+            shapes = [v.shape for v in values]
+            wanted = shapes if index == 0 else [v.shape for v in self.plain(0)]
+            if shapes != wanted:
+                raise BoundsError(
+                    f"form {index} of the equation returns shapes {shapes}, form 0 {wanted}"
+                )
+            self._values[index] = values
+        return self._values[index]
 
     def _evaluated(self, effort: Effort) -> Evaluation:
         known = self._done.get(effort.stage)
@@ -136,19 +137,24 @@ class Evaluator:
         notes: list[str] = []
         outputs: list[list[Alternative]] = [[] for _ in self.dtypes]
         outcomes, exhaustive = 1, True
+        self.plain(0)  # an error of the reference itself is the caller's to see
         for index, form in enumerate(self.forms):
-            plain = self._plain()[index]
             try:
-                found = follow(self, form, index, plain, effort)
+                found = follow(self, form, index, effort)
+            except Oversized as reason:
+                if index > 0:  # a further form may be missing, the reference may not
+                    notes.append(f"form {index} was left out: {reason}")
+                    continue
+                found = perturb(self, form, index, effort, str(reason))
             except Unsupported as reason:
-                found = perturb(self, form, index, plain, effort, str(reason))
+                found = perturb(self, form, index, effort, str(reason))
             outcomes = max(outcomes, found.outcomes)
             exhaustive = exhaustive and found.exhaustive
             notes += [n for n in found.notes if n not in notes]
             for kept, new in zip(outputs, found.alternatives, strict=True):
                 _merge(kept, new)
         return Evaluation(
-            values=self._plain()[0],
+            values=self.plain(0),
             outputs=tuple(tuple(output) for output in outputs),
             dtypes=self.dtypes,
             samples=effort.samples,

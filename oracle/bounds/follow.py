@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError, Unsupported
+from .errors import BoundsError, Oversized, Unsupported
 from .model import Model
 from .orders import WITNESSES
 from .plain import copied, flattened
@@ -42,12 +42,11 @@ class Followed:
     notes: list[str]
 
 
-def follow(
-    job: Evaluator, form: Form, index: int, plain: tuple[Array, ...], effort: Effort
-) -> Followed:
+def follow(job: Evaluator, form: Form, index: int, effort: Effort) -> Followed:
     """Evaluate a form on rows: the natural outcome first, then the others if any are close."""
     run = _Run(job, form, index, effort)
     run.probe()
+    plain = job.plain(index)
     first = Tape(0)
     natural = run.outcome(first)
     _check(natural, plain)
@@ -120,6 +119,8 @@ class _Run:
                 return [model.lift(x) for x in result]
         except BoundsError:
             raise
+        except MemoryError as error:
+            raise Oversized("the reference needs more memory than there is") from error
         except RecursionError as error:
             raise Unsupported("the reference recursed too deeply on rows") from error
         except Exception as error:
@@ -136,6 +137,8 @@ class _Run:
         model: Model = Worst(self.job.precision, Tape(0))
         try:
             self.natural_worst = self._errors(self.call(model))
+        except Oversized:
+            raise
         except Unsupported as reason:
             self.notes.add(f"no worst case: {reason}")
             model = Sampled(

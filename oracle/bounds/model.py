@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError, Unsupported
+from .errors import BoundsError, Oversized, Unsupported
 from .formats import Format
 from .precision import Precision
 from .rows import Rows
 from .tape import Tape
 
 Array = NDArray[Any]
+
+# Elements an array may have: a gibibyte for its value, two samples and four witnesses.
+LARGEST = 2**30 // (8 * 7)
 
 
 def value_dtype(precision: Precision) -> Any:
@@ -47,6 +51,12 @@ class Model(ABC):
         self.largest = 0
         self.notes: set[str] = set()
         self._constants: dict[bytes, Rows] = {}
+
+    def room(self, *shapes: tuple[int, ...]) -> None:
+        """Refuse an array of the broadcast shape before memory is spent on it."""
+        size = math.prod(np.broadcast_shapes(*shapes))
+        if size > LARGEST:
+            raise Oversized(f"an intermediate of {size} elements is too large to sample")
 
     def wrap(self, d: Array) -> Rows:
         """Rows of these values."""

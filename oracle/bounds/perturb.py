@@ -23,7 +23,6 @@ def perturb(
     job: Evaluator,
     form: Callable[..., Any],
     index: int,
-    plain: tuple[Array, ...],
     effort: Effort,
     reason: str,
 ) -> Followed:
@@ -35,7 +34,7 @@ def perturb(
             "a float64 kernel cannot be judged by perturbed inputs, whose own rounding is as large "
             f"as the kernel's; the reference could not be followed: {reason}"
         )
-    gathered = _gather(job, form, index, plain, effort, reason)
+    gathered = _gather(job, form, index, job.plain(index), effort, reason)
     found = [
         [alternative(s, np.full(s.value.shape, np.nan), dtype, form=index, outcome=0)]
         for s, dtype in zip(gathered, job.dtypes, strict=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trueup.reference import ReferenceError_
 
 from .errors import BoundsError
 
@@ -52,8 +56,18 @@ def flattened(result: Any) -> tuple[Any, ...]:
 
 def plain_values(form: Callable[..., Any], inputs: Inputs, outputs: int) -> tuple[Array, ...]:
     """The outputs of the reference itself."""
-    with np.errstate(all="ignore"):
-        result = flattened(form(**copied(inputs)))
+    try:
+        with np.errstate(all="ignore"):
+            result = flattened(form(**copied(inputs)))
+    except (BoundsError, ReferenceError_):
+        raise
+    except Exception as error:  # the reference may be the user's own
+        raise BoundsError(
+            f"the reference raised {type(error).__name__}: {error}",
+            where=_place(error),
+            got=", ".join(f"{k} {np.shape(v)}" for k, v in inputs.items()),
+            fix="correct the reference, or state the legal sizes in [contract] limits",
+        ) from error
     if len(result) != outputs:
         name = getattr(form, "__name__", repr(form))
         raise BoundsError(
@@ -66,3 +80,10 @@ def plain_values(form: Callable[..., Any], inputs: Inputs, outputs: int) -> tupl
                 f"the reference returned an array of dtype {value.dtype}; expected numbers"
             )
     return values
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line outside NumPy that an error came from."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    own = [f for f in frames if f"{os.sep}numpy{os.sep}" not in f.filename] or frames
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else "the reference"

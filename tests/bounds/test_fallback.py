@@ -57,7 +57,7 @@ def test_an_error_of_the_reference_is_not_hidden() -> None:
     def broken(x: Array) -> Array:
         raise ValueError("the reference is broken")
 
-    with pytest.raises(ValueError, match="broken"):
+    with pytest.raises(BoundsError, match=r"test_fallback.py:\d+.*the reference is broken"):
         Evaluator([broken], {"x": X}, Precision(), ["f32"], seed=0).evaluation()
 
 
@@ -117,3 +117,19 @@ def test_without_a_wider_type_a_float64_kernel_is_refused(
     monkeypatch.setattr("trueup.oracle.bounds.model.np.finfo", lambda _: Narrow)
     with pytest.raises(BoundsError, match="long double"):
         e.evaluation()
+
+
+def test_a_form_with_a_huge_intermediate_is_left_out() -> None:
+    x = np.arange(1.0, 20_001.0)
+
+    def lean(x: Array) -> Array:
+        return x * (x @ x)
+
+    def wide(x: Array) -> Array:
+        return np.outer(x, x) @ x
+
+    e = Evaluator([lean, wide], {"x": x}, Precision(), ["f32"], seed=0).evaluation()
+    assert any("form 1 was left out" in note for note in e.notes)
+    assert not any("inputs only" in note for note in e.notes)
+    kernel = x.astype(np.float32) * np.float32(x @ x)
+    assert judge(e, [kernel.astype(float)])[0].passed
