@@ -19,6 +19,8 @@ void* dynamic_base;
 static unsigned start_order[MAX_THREADS], next_start;
 static Thread* queue[MAX_THREADS];  // a ring: its size is a power of two
 static unsigned queue_head, queue_count;
+// Odd seeds let one warp run ahead of the others as far as it can: warps by rank, lanes that wait.
+static unsigned ranked_warps[MAX_THREADS / 32], waiting[MAX_THREADS / 32];
 static void (*thread_body)(void*);
 static void* thread_argument;
 static uint64_t random_state;
@@ -31,12 +33,29 @@ static uint64_t next_random() {  // splitmix64
 }
 static unsigned random_below(unsigned n) { return unsigned((next_random() >> 32) * n >> 32); }
 
+static bool warp_runs_ahead() { return options->order > 1 && options->order % 2 == 1; }
+
 void release(Thread* thread) {
   thread->state = RUNNABLE;
+  if (warp_runs_ahead()) {
+    waiting[number(thread) / 32] |= 1u << number(thread) % 32;
+    ++queue_count;
+    return;
+  }
   queue[(queue_head + queue_count++) % MAX_THREADS] = thread;
 }
 
+static Thread* take_of_first_warp() {
+  const unsigned* warp = ranked_warps;
+  while (waiting[*warp] == 0) ++warp;
+  const unsigned lane = unsigned(__builtin_ctz(waiting[*warp]));
+  waiting[*warp] &= waiting[*warp] - 1;
+  --queue_count;
+  return &threads[*warp * 32 + lane];
+}
+
 static Thread* take() {
+  if (warp_runs_ahead()) return take_of_first_warp();
   if (options->order > 1) {
     Thread*& picked = queue[(queue_head + random_below(queue_count)) % MAX_THREADS];
     Thread* thread = picked;
@@ -177,6 +196,12 @@ static void prepare_block() {
       const unsigned kept = start_order[i];
       start_order[i] = start_order[j];
       start_order[j] = kept;
+    }
+    for (unsigned w = 0; w < MAX_THREADS / 32; ++w) {
+      const unsigned j = random_below(w + 1);
+      ranked_warps[w] = ranked_warps[j];
+      ranked_warps[j] = w;
+      waiting[w] = 0;
     }
   }
 }
