@@ -188,7 +188,7 @@ def variants(contract: str) -> list[Variant]:
             *(_one(rows, f"min(B, {n})", "256") for n in (264, 396, 528, 792, 1056)),
             *(_one(rows, f"min(B, {n})", "512") for n in (132, 264, 528)),
             _one(rows, "min(B, 132)", "1024"),
-            _one(columns, "ceil(D / 8)", "256"),
+            _one(columns, "ceil(D / 8)", "1024"),
             _one(columns, "ceil(D / 8)", "512"),
             Variant("1 quad a thread", {}, [("kVector ? 2 : 1", "kVector ? 1 : 1")]),
         ]

@@ -248,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(1024)
   const unsigned rows = static_cast<unsigned>(*parts);
   float2 sum = {0.0f, 0.0f};
   if (column < columns) {
-#pragma unroll 4
+#pragma unroll 8  // the loads of as many parts are on the way together
     for (size_t row = threadIdx.x / kColumns; row < rows; row += blockDim.x / kColumns) {
       sum.x += part_gamma[row * columns + column];
       sum.y += part_beta[row * columns + column];
