@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Form = Callable[..., Any]
 
-# Bytes one array of rows may take; above it the samples run in several chunks.
-BUDGET = 64 * 2**20
+# Bytes one array of rows may take; above it the samples run in several chunks. The C library reuses
+# memory of up to 32 MiB and maps fresh pages beyond, which costs more than the arithmetic.
+BUDGET = 28 * 2**20
 # Decisions need a spread of their own, so the chunk that takes them has at least this many.
 DECIDING = 8
 
