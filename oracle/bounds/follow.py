@@ -68,7 +68,7 @@ def follow(job: Evaluator, form: Form, index: int, effort: Effort) -> Followed:
             others = run.alternatives(samples, tape, plain)
         except Exception as error:
             # A flipped decision may lead outside an array; such an outcome is no alternative.
-            notes.append(f"outcome {number} of form {index} ended in {type(error).__name__}")
+            notes.append(f"outcome {number} of form {index} was left out: {error}")
             continue
         for kept, new in zip(found, others, strict=True):
             kept.append(new)

@@ -27,17 +27,12 @@ def best(q: Array, w: Array) -> Array:
 
 
 def test_a_near_tie_of_argmax_may_go_either_way() -> None:
-    w = np.eye(3)
-    w[:, 1] = [0.3, 0.3, 0.3]
-    w[:, 2] = [0.3, 0.3, 0.3]
-    w = w.astype(F32).astype(float)
-    q = np.array([[0.1, 1.1, 2.3]]).astype(F32).astype(float)
-    q = q * 1.0
-    e = evaluation(lambda q, w: np.argmax(q @ w + 1e-9 * w[0], axis=-1), ("i32",), q=q, w=w)
-    assert len(e.outputs[0]) >= 1
-    tie = evaluation(
-        lambda q: np.argmax(np.stack([q * 0.1 + q, q * 1.1]), axis=0), ("i32",), q=q[0]
-    )
+    q = np.array([0.1, 1.1, 2.3]).astype(F32).astype(float)
+
+    def first(q: Array) -> Array:
+        return np.argmax(np.stack([q * 0.1 + q, q * 1.1, q]), axis=0)
+
+    tie = evaluation(first, ("i32",), q=q)
     for index in (0, 1):
         (judged,) = judge(tie, [np.full(3, index)])
         assert judged.passed
@@ -66,7 +61,8 @@ def test_floor_at_a_step() -> None:
     e = evaluation(lambda x, tenth: np.floor(x / tenth), ("i32",), x=x, tenth=tenth)
     single = np.floor(x.astype(F32) / F32(0.1))
     assert judge(e, [single.astype(np.int64)])[0].passed
-    assert judge(e, [np.array([3, 3, 7])])[0].passed or judge(e, [np.array([2, 3, 6])])[0].passed
+    for either in ([3, 3, 7], [2, 3, 6], [2, 3, 7]):
+        assert judge(e, [np.array(either)])[0].passed
     assert judge(e, [np.array([3, 4, 7])])[0].failed[1]
 
 
@@ -183,18 +179,15 @@ def test_a_tape_repeats_what_it_took() -> None:
 
 
 def test_a_flipped_decision_that_leaves_the_array_is_noted() -> None:
-    z = np.array([0.0, 0.1, 0.2]).astype(F32).astype(float)
+    z = np.full(3, 0.1).astype(F32).astype(float)
 
     def cell(z: Array, t: Array) -> Array:
-        at = np.searchsorted(np.cumsum(z), t) - 1
-        out = np.zeros(len(t))
-        for i in range(len(t)):
-            k = int(at[i])
-            if k < 0:
-                raise ValueError("before the first cell")
-            out[i] = z[k]
-        return out
+        place = np.searchsorted(np.cumsum(z * 1.1), t)
+        return z[place] * 0.7
 
-    t = np.array([float(F32(0.1)) * (1 + 2.0**-23)])
+    t = np.array([float(np.cumsum(z * 1.1)[-1])])
+    t = t.astype(F32).astype(float) - 2.0**-24
     e = evaluation(cell, z=z, t=t)
-    assert e.values[0].shape == (1,)
+    assert e.outcomes == 2
+    assert any("outcome 1" in note and "IndexError" in note for note in e.notes)
+    assert judge(e, [z[2:] * 0.7])[0].passed
