@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import BoundsError, Oversized, Unsupported
-from .formats import Format
+from .formats import Format, format_of
 from .precision import Precision
 from .rows import Rows
 from .tape import Tape
@@ -123,7 +123,7 @@ class Model(ABC):
             raise Unsupported(f"astype({kind}) is not followed")
         rows = self.floats(x)
         if kind.itemsize < 8:
-            return self.stored(rows, {2: "f16", 4: "f32"}[kind.itemsize])
+            return self.narrowed(rows, format_of({2: "f16", 4: "f32"}[kind.itemsize]))
         return rows if rows is not x else x.copy()
 
     def full(self, d: Array) -> Array:
@@ -173,6 +173,10 @@ class Model(ABC):
     @abstractmethod
     def stored(self, x: Rows, fmt: str) -> Rows:
         """One more rounding, to a named format."""
+
+    @abstractmethod
+    def narrowed(self, x: Rows, fmt: Format) -> Rows:
+        """The reference itself rounds to a narrower format, the plain value as well."""
 
     @abstractmethod
     def solver(self, func: Any, operands: list[Rows], **kwargs: Any) -> Any:

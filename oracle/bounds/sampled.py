@@ -182,6 +182,10 @@ class Sampled(Model):
         exact = to.represents(x.v) & self.clean(x)
         return self.finish(x.d.copy(), exact, to.u, fmt=to)
 
+    def narrowed(self, x: Rows, fmt: Format) -> Rows:
+        """Every row rounded, the plain value as well."""
+        return self.wrap(fmt.round(x.d))
+
     def elementwise(self, ufunc: np.ufunc, operands: list[Rows]) -> Rows:
         """A continuous ufunc on floats."""
         raw = aligned([self._operand(x, ufunc) for x in operands])

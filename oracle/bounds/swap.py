@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
+import os
+import sysconfig
 import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,14 +26,19 @@ if TYPE_CHECKING:
     from .model import Model
 
 _FOREIGN = frozenset({"numpy", "scipy", "ml_dtypes", "torch"})
+_PYTHON = sysconfig.get_path("stdlib") + os.sep
 
 
 def is_user_function(value: Any) -> bool:
     """True for functions whose code is the user's and not a library's."""
     if not isinstance(value, types.FunctionType):
         return False
-    root = (value.__module__ or "").partition(".")[0]
-    return root not in _FOREIGN and root not in sys.stdlib_module_names
+    if (value.__module__ or "").partition(".")[0] in _FOREIGN:
+        return False
+    file = value.__code__.co_filename  # a user's module may share its name with one of Python's
+    if file.startswith("<frozen"):
+        return False
+    return not file.startswith(_PYTHON) or "site-packages" in file
 
 
 class Rebuilder:

@@ -76,6 +76,12 @@ class Worst(Model):
         exact = (error == 0) & to.represents(x.v)
         return self.made(x.v, np.where(exact, 0.0, error + self.rounding(x.v, error, to, 1.0)))
 
+    def narrowed(self, x: Rows, fmt: Format) -> Rows:
+        """The rounded value, and the error grown by what another value may round to."""
+        error = self._error(x)
+        grown = np.where(error == 0, 0.0, error + self.rounding(x.v, error, fmt, 2.0))
+        return self.made(fmt.round(x.v), grown)
+
     def elementwise(self, ufunc: np.ufunc, operands: list[Rows]) -> Rows:
         """A continuous ufunc on floats."""
         full = aligned([self.match(x.d, 2) for x in operands])

@@ -200,3 +200,21 @@ def test_numpy_is_not_patched() -> None:
     evaluation(decorated)
     assert before == (np.zeros, np.exp, math.log, float, max)
     assert type(np.zeros(2)) is np.ndarray
+
+
+def test_a_reference_may_round_by_itself() -> None:
+    def form(x: Array) -> Array:
+        eps = np.finfo(np.float64).eps
+        return (x * 0.1).astype(np.float32).astype(np.float64) * 3.0 + eps
+
+    e = evaluation(form)
+    assert not e.notes
+    np.testing.assert_array_equal(e.values[0], form(X))
+
+
+def test_a_module_that_shares_its_name_with_pythons_is_followed() -> None:
+    names: dict[str, Any] = {"__name__": "code"}
+    exec("import numpy as np\ndef form(x):\n    return np.full(x.shape, 0.1) * x\n", names)
+    e = evaluation(names["form"])
+    assert not e.notes
+    assert rounded(e)
