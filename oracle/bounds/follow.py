@@ -14,7 +14,7 @@ from .model import Model
 from .orders import WITNESSES
 from .plain import copied, flattened
 from .rows import Rows
-from .rule import FACTOR, Alternative, Samples, alternative, apartness
+from .rule import FACTOR, Alternative, Samples, alternative, apartness, numeric
 from .sampled import Sampled
 from .swap import rebuild
 from .tape import Tape
@@ -83,7 +83,7 @@ def _check(natural: list[Samples], plain: tuple[Array, ...]) -> None:
         if samples.value.shape != value.shape:
             raise Unsupported(f"output {i} has another shape on rows")
         with np.errstate(all="ignore"):
-            off = np.abs(samples.value - value)
+            off = np.abs(numeric(samples.value) - numeric(value))
             same = (samples.value == value) | (np.isnan(samples.value) & np.isnan(value))
             limit = np.maximum(samples.spread(), samples.witness)
             if samples.value.dtype == np.longdouble:  # the reference itself rounds like the kernel

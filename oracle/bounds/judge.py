@@ -216,7 +216,7 @@ def _scale(error: Array, a: Alternative, output: Array) -> float:
     power = float((value * value).sum())
     if power == 0 or not error.any():
         return 0.0
-    signed = np.where(np.isfinite(output) & np.isfinite(a.value), output - a.value, 0.0)
+    signed = np.where(np.isfinite(output) & np.isfinite(a.value), _difference(output, a.value), 0.0)
     share = abs(float((signed * value).sum())) / power
     if share == 0:
         return 0.0
@@ -236,7 +236,7 @@ def _coherent(
         return single
     mixed = np.take_along_axis(np.stack([a.value for a in alternatives]), best, axis=0)[0]
     value = np.where(np.isfinite(mixed), mixed, 0.0)
-    signed = np.where(np.isfinite(output) & np.isfinite(mixed), output - mixed, 0.0)
+    signed = np.where(np.isfinite(output) & np.isfinite(mixed), _difference(output, mixed), 0.0)
     power = float((value * value).sum())
     share = abs(float((signed * value).sum())) / power if power else 0.0
     spread = max(a.coherent for a in alternatives)

@@ -46,10 +46,12 @@ class Samples:
         """Take in some samples and witnesses (rows of this output)."""
         self._flag(samples)
         self._flag(witnesses)
-        off = _finite(samples - self.value)
+        value = numeric(self.value)
+        apart = numeric(samples) - value
+        off = _finite(apart)
         self.squares += (off * off).sum(axis=0)
-        self.counted += np.isfinite(samples - self.value).sum(axis=0)
-        away = _finite(witnesses - self.value)
+        self.counted += np.isfinite(apart).sum(axis=0)
+        away = _finite(numeric(witnesses) - value)
         if len(away):
             self.witness = np.maximum(self.witness, np.abs(away).max(axis=0))
         base, power = self._base()
@@ -60,7 +62,7 @@ class Samples:
             )
 
     def _base(self) -> tuple[Array, float]:
-        base = _finite(self.value)
+        base = _finite(numeric(self.value))
         return base, float((base * base).sum())
 
     def _flag(self, rows: Array) -> None:
@@ -96,6 +98,11 @@ class Samples:
         together = np.bincount(group.ravel(), weights=size.ravel() * reach)
         alike = float(np.sqrt((together**2).sum())) / power
         return max(spread, alike, self.witness_scale / 3.0)
+
+
+def numeric(x: Array) -> Array:
+    """Integers and truth values as numbers that can be subtracted."""
+    return x if x.dtype.kind == "f" else x.astype(np.float64)
 
 
 def _finite(x: Array) -> Array:

@@ -224,3 +224,20 @@ def test_inputs_that_are_none_are_refused() -> None:
         Evaluator([], {}, Precision(), ["f32"], seed=0)
     with pytest.raises(BoundsError, match="returned 1"):
         Evaluator([lambda x: x], {"x": X}, Precision(), ["f32", "f32"], seed=0).evaluation()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u8", "i32"])
+def test_masks_and_small_integers_are_compared_exactly(dtype: str) -> None:
+    kind = {"bool": np.bool_, "u8": np.uint8, "i32": np.int32}[dtype]
+
+    def form(x: Array) -> Array:
+        return x > 0
+
+    e = Evaluator([form], {"x": X}, Precision(), [dtype], seed=0).evaluation()
+    right = (X > 0).astype(kind)
+    assert judge(e, [right])[0].passed
+    wrong = right.copy()
+    wrong[2, 3] = not wrong[2, 3]
+    (judged,) = judge(e, [wrong])
+    assert int(judged.failed.sum()) == 1
+    assert judged.worst_index == (2, 3)
