@@ -26,14 +26,14 @@ def buffer_of(arg: Arg, axes: Mapping[str, int], value: AnyArray | None) -> Buff
     role = arg.role
     assert role in ("in", "out", "inout", "workspace")
     if arg.strides is None:
-        return Buffer(arg.name, role, arg.numpy, shape, initial)  # type: ignore[arg-type]
+        return Buffer(arg.name, role, arg.numpy, shape, initial)
     strides = _strides(arg, axes)
     flat = (_extent(shape, strides),)
     if initial is not None:
         storage = filled(flat, arg.numpy)
         _view(storage, shape, strides, writeable=True)[...] = initial
         initial = storage
-    return Buffer(arg.name, role, arg.numpy, flat, initial)  # type: ignore[arg-type]
+    return Buffer(arg.name, role, arg.numpy, flat, initial)
 
 
 def logical(arg: Arg, axes: Mapping[str, int], storage: AnyArray) -> AnyArray:

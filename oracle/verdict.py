@@ -87,6 +87,17 @@ class ContractVerdict:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What came of one contract: a verdict, or a message why there is none."""
+
+    contract: str
+    verdict: ContractVerdict | None = None
+    error: str | None = None
+    lost: bool = False  # the kernel took the device away from this process
+    hung: bool = False  # and still runs on it
+
+
+@dataclass(frozen=True)
 class Skip:
     """A contract or lane that was not run, and why; always counted, never a pass."""
 

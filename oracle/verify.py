@@ -9,8 +9,9 @@ from time import perf_counter
 from trueup.oracle.backends.base import Backend
 from trueup.oracle.backends.choose import choose
 from trueup.oracle.contract import Contract
-from trueup.oracle.errors import BackendUnavailable, OracleError
+from trueup.oracle.errors import OracleError
 from trueup.oracle.evidence import digests, environment
+from trueup.oracle.isolate import isolated, many
 from trueup.oracle.lanes.registry import LANES, applicable, case_ids, run_lane
 from trueup.oracle.lanes.tally import MOST_FAILING_CASES
 from trueup.oracle.lanes.tally import skipped as skipped_lane
@@ -18,24 +19,48 @@ from trueup.oracle.session import Session
 from trueup.oracle.verdict import (
     ContractVerdict,
     Finding,
+    Judged,
     LaneVerdict,
     Outcome,
     Skip,
     Verification,
 )
 
-__all__ = ["LANES", "Progress", "applicable_lanes", "case_ids", "open_session", "verify"]
+__all__ = [
+    "LANES",
+    "Progress",
+    "Task",
+    "applicable_lanes",
+    "case_ids",
+    "minimums",
+    "open_session",
+    "verify",
+]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What runs now: the case `done` of `total` of one lane of one contract."""
+    """What runs now: the case `done` of `total` of one lane of one contract.
+
+    Where several contracts run at once there is no such thing; then an event comes after each
+    contract, with an empty lane and case.
+    """
 
     contract: str
     lane: str
     case: str
     done: int
     total: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """How contracts are to be verified."""
+
+    backend: str = "auto"
+    lanes: tuple[str, ...] | None = None
+    case: str | None = None
+    seed: int = 0
 
 
 def applicable_lanes(contract: Contract, backend: str) -> list[str]:
@@ -63,6 +88,10 @@ class OpenSession:
         """List the ids of a lane's cases."""
         return case_ids(self.session, lane)
 
+    def lost(self) -> bool:
+        """Whether a kernel took the device away from this process, by a crash or for good."""
+        return any(getattr(self.backend, name, None) for name in ("hung", "dead"))
+
     def run(
         self,
         lane: str,
@@ -77,6 +106,8 @@ class OpenSession:
             if progress is not None:
                 progress(Progress(self.contract.id, lane, name, done, total))
 
+        if self.lost():
+            return skipped_lane(lane, "an earlier launch of this kernel took the device away")
         return run_lane(self.session, lane, case, seed, on_case, stop_after)
 
 
@@ -96,134 +127,68 @@ def verify(
     case: str | None = None,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
+    jobs: int = 1,
 ) -> Verification:
     """Run the lanes of every contract and sum up.
 
     A contract that cannot be judged becomes an error message of the result, and the others are
-    still judged. Raises OracleError for an unknown lane or an empty list of contracts, and
-    BackendUnavailable where the backend asked for cannot run on this machine at all.
+    still judged. With `jobs` above 1 that many contracts run at once, each in a process of its
+    own; a contract after one that lost the device always does. Raises OracleError for an unknown
+    lane, two contracts of one id, or an empty list of contracts.
     """
     _check(contracts, lanes)
-    verdicts: list[ContractVerdict] = []
-    skipped: list[Skip] = []
-    errors: list[str] = []
-    hung = False
-    for contract in contracts:
-        if hung:
-            skipped.append(
-                Skip(contract.id, None, "an earlier kernel did not give back the device")
-            )
-            continue
-        if backend not in ("auto", *contract.backends):
-            skipped.append(Skip(contract.id, None, f"the contract does not run on {backend}"))
-            continue
-        try:
-            verdict, hung = _one(contract, backend, lanes, case, seed, progress)
-        except BackendUnavailable:
-            if len(contracts) == 1 or backend != "auto":
-                raise
-            errors.append(_unavailable(contract, backend))
-            continue
-        except OracleError as error:
-            errors.append(error.message())
-            continue
-        verdicts.append(verdict)
-        skipped += [
-            Skip(contract.id, lane.lane, lane.reason or "")
-            for lane in verdict.lanes
-            if lane.verdict is Outcome.SKIPPED
-        ]
-    names = list(dict.fromkeys(v.backend for v in verdicts))
-    return Verification(
-        _sum([v.verdict for v in verdicts], errors),
-        "+".join(names) or backend,
-        tuple(verdicts),
-        tuple(skipped),
-        tuple(errors),
-        environment(),
-        hung,
-    )
-
-
-def _check(contracts: Sequence[Contract], lanes: Sequence[str] | None) -> None:
-    if not contracts:
-        raise OracleError("nothing to verify", expected="at least one contract")
-    unknown = [lane for lane in lanes or () if lane not in LANES]
-    if unknown:
-        raise OracleError(
-            f"no such lane: {', '.join(unknown)}", expected="one of " + ", ".join(LANES)
-        )
-    by_id: dict[str, Contract] = {}
-    for contract in contracts:
-        other = by_id.setdefault(contract.id, contract)
-        if other is not contract:
-            raise OracleError(
-                "two contracts have the same id",
-                where=str(contract.path),
-                got=f"`{contract.id}`, as {other.path}",
-                fix="give each contract an id of its own",
-            )
-
-
-def _unavailable(contract: Contract, backend: str) -> str:
-    try:
-        choose(backend, contract.backends)
-    except BackendUnavailable as error:
-        return f"{contract.id}: {error.message()}"
-    return f"{contract.id}: no backend"
-
-
-def _one(
-    contract: Contract,
-    backend: str,
-    lanes: Sequence[str] | None,
-    case: str | None,
-    seed: int,
-    progress: Callable[[Progress], None] | None,
-) -> tuple[ContractVerdict, bool]:
-    """Judge one contract; also say whether its kernel took the device away for good."""
-    started = perf_counter()
-    opened = open_session(contract, backend)
-    wanted = [
-        lane for lane in applicable(contract, opened.backend.name) if lanes is None or lane in lanes
+    task = Task(backend, None if lanes is None else tuple(lanes), case, seed)
+    wanted = [c for c in contracts if backend in ("auto", *c.backends)]
+    skipped = [
+        Skip(c.id, None, f"the contract does not run on {backend}")
+        for c in contracts
+        if c not in wanted
     ]
-    if not wanted:
-        raise OracleError(
-            f"none of the lanes {', '.join(lanes or ())} applies on {opened.backend.name}",
-            where=contract.id,
-        )
-    results = tuple(_lane(opened, lane, case, seed, progress) for lane in wanted)
-    findings = () if case is not None else minimums(contract, results)
-    outcomes = [result.verdict for result in results] + [Outcome.FAIL] * bool(findings)
+    if jobs > 1 and len(wanted) > 1:
+        results = many(wanted, task, jobs, _told(progress, len(wanted)))
+    else:
+        results = []
+        for contract in wanted:
+            lost = any(result.lost for result in results)
+            results.append(isolated(contract, task) if lost else judge(contract, task, progress))
+    return _sum_up(backend, results, skipped)
+
+
+def judge(
+    contract: Contract, task: Task, progress: Callable[[Progress], None] | None = None
+) -> Judged:
+    """Judge one contract; what prevents a judgement becomes a message."""
+    started = perf_counter()
+    try:
+        opened = open_session(contract, task.backend)
+        names = [
+            lane
+            for lane in applicable(contract, opened.backend.name)
+            if task.lanes is None or lane in task.lanes
+        ]
+        if not names:
+            raise OracleError(
+                f"none of the lanes {', '.join(task.lanes or ())} applies on {opened.backend.name}",
+                where=contract.id,
+            )
+        lanes = tuple(opened.run(name, task.case, task.seed, progress) for name in names)
+    except OracleError as error:
+        return Judged(contract.id, error=f"{contract.id}: {error.message()}")
+    findings = () if task.case is not None else minimums(contract, lanes)
     verdict = ContractVerdict(
         id=contract.id,
-        verdict=_sum(outcomes, ()),
+        verdict=_sum([r.verdict for r in lanes] + [Outcome.FAIL] * bool(findings), ()),
         reading=opened.session.reference.reading,
         backend=opened.backend.name,
         device=opened.backend.device,
-        lanes=results,
+        lanes=lanes,
         path=str(contract.path),
         digests=digests(opened.session),
         findings=findings,
         seconds=perf_counter() - started,
     )
-    return verdict, _hung(opened)
-
-
-def _hung(opened: OpenSession) -> bool:
-    return bool(getattr(opened.backend, "hung", False))
-
-
-def _lane(
-    opened: OpenSession,
-    lane: str,
-    case: str | None,
-    seed: int,
-    progress: Callable[[Progress], None] | None,
-) -> LaneVerdict:
-    if _hung(opened):
-        return skipped_lane(lane, "an earlier launch of this kernel did not give back the device")
-    return opened.run(lane, case, seed, progress)
+    hung = bool(getattr(opened.backend, "hung", False))
+    return Judged(contract.id, verdict, lost=opened.lost(), hung=hung)
 
 
 def minimums(contract: Contract, lanes: Sequence[LaneVerdict]) -> tuple[Finding, ...]:
@@ -250,6 +215,54 @@ def minimums(contract: Contract, lanes: Sequence[LaneVerdict]) -> tuple[Finding,
                     )
                 )
     return tuple(found)
+
+
+def _check(contracts: Sequence[Contract], lanes: Sequence[str] | None) -> None:
+    if not contracts:
+        raise OracleError("nothing to verify", expected="at least one contract")
+    unknown = [lane for lane in lanes or () if lane not in LANES]
+    if unknown:
+        raise OracleError(
+            f"no such lane: {', '.join(unknown)}", expected="one of " + ", ".join(LANES)
+        )
+    by_id: dict[str, Contract] = {}
+    for contract in contracts:
+        other = by_id.setdefault(contract.id, contract)
+        if other is not contract:
+            raise OracleError(
+                "two contracts have the same id",
+                where=str(contract.path),
+                got=f"`{contract.id}`, as {other.path}",
+                fix="give each contract an id of its own",
+            )
+
+
+def _told(
+    progress: Callable[[Progress], None] | None, total: int
+) -> Callable[[str, int], None] | None:
+    if progress is None:
+        return None
+    return lambda contract, done: progress(Progress(contract, "", "", done, total))
+
+
+def _sum_up(backend: str, results: Sequence[Judged], skipped: Sequence[Skip]) -> Verification:
+    verdicts = tuple(result.verdict for result in results if result.verdict is not None)
+    errors = tuple(result.error for result in results if result.error is not None)
+    lanes = [
+        Skip(verdict.id, lane.lane, lane.reason or "")
+        for verdict in verdicts
+        for lane in verdict.lanes
+        if lane.verdict is Outcome.SKIPPED
+    ]
+    return Verification(
+        _sum([verdict.verdict for verdict in verdicts], errors),
+        "+".join(dict.fromkeys(verdict.backend for verdict in verdicts)) or backend,
+        verdicts,
+        (*skipped, *lanes),
+        errors,
+        environment(),
+        any(result.hung for result in results),
+    )
 
 
 def _sum(outcomes: Sequence[Outcome], errors: Sequence[str]) -> Outcome:

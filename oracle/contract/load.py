@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from trueup.oracle.backends.base import Source
 from trueup.oracle.bounds import Precision
@@ -221,8 +221,12 @@ def _source(path: Path, head: Mapping[str, Any]) -> Source | None:
             raise ContractError(
                 "no such directory", where=f"{path}: contract.include", got=str(part)
             )
-    kind = "cu" if named[0] == "source" else named[0]
-    return Source(file, kind, include, dict(head.get("defines", {})))
+    kinds: dict[str, Literal["cu", "cubin", "ptx"]] = {
+        "source": "cu",
+        "cubin": "cubin",
+        "ptx": "ptx",
+    }
+    return Source(file, kinds[named[0]], include, dict(head.get("defines", {})))
 
 
 def _limits(path: Path, axes: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Limit]:

@@ -18,8 +18,8 @@ from trueup.oracle.inputs.sizes import boundary_sizes
 from trueup.oracle.references import Reference
 from trueup.reference import Domain
 
-# Sizes that each family visits beside the ordinary one, taken in turn from the whole list.
-_SIZES_PER_FAMILY = 3
+# Sizes that each family visits beside the middling one, taken in turn from the whole list.
+_SIZES_PER_FAMILY = 2
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def numeric_cases(contract: Contract, reference: Reference) -> list[Case]:
     cases = [Case(entry, "unit") for entry in sizes]
     turn = 0
     for name, right_only in _families(reference):
-        picked = sizes[:2] + [sizes[(turn + k) % len(sizes)] for k in range(_SIZES_PER_FAMILY)]
+        picked = sizes[:1] + [sizes[(turn + k) % len(sizes)] for k in range(_SIZES_PER_FAMILY)]
         turn += _SIZES_PER_FAMILY
         cases += [Case(entry, name, right_only) for entry in dict.fromkeys(picked)]
     return list(dict.fromkeys(cases))

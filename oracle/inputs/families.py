@@ -46,7 +46,8 @@ def _ill_conditioned(rng: np.random.Generator, x: F64) -> F64:
     if x.ndim == 0:
         return x
     scale = np.logspace(0.0, -4.0, x.shape[-1]) if x.shape[-1] else np.ones(0)
-    return x * rng.permutation(scale)
+    out: F64 = x * rng.permutation(scale)
+    return out
 
 
 def _peaked(rng: np.random.Generator, x: F64) -> F64:
@@ -57,7 +58,8 @@ def _peaked(rng: np.random.Generator, x: F64) -> F64:
 
 
 def _sparse(rng: np.random.Generator, x: F64) -> F64:
-    return np.where(rng.random(x.shape) < 0.6, 0.0, x)
+    out: F64 = np.where(rng.random(x.shape) < 0.6, 0.0, x)
+    return out
 
 
 def _ties(rng: np.random.Generator, x: F64) -> F64:

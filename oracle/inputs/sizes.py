@@ -18,7 +18,7 @@ _LARGEST_PRODUCT = 1 << 16
 _LARGEST_BUFFER = 1 << 19
 _LARGEST_TILE = 4096
 # A row of this length fits neither the registers nor the shared memory of one block.
-_LONG = 60_013
+_LONG = 20_011
 _COMPANIONS = (5, 3, 7, 11, 2, 13)
 
 

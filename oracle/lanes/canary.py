@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.oracle.backends.base import RunOptions
+from trueup.oracle.backends.base import PLAIN_FILL, RunOptions
 from trueup.oracle.inputs import Case, all_sizes, draw
 from trueup.oracle.lanes.tally import Tally
 from trueup.oracle.session import Session
@@ -28,10 +28,16 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
             break
         tally.begin(case.id)
         inputs = draw(session.contract, session.reference, case, seed)
-        placements: Any = session.placements
-        for placement in placements:
-            result = session.run(inputs, RunOptions(placement=placement))
+        for options in choices(session):
+            result = session.run(inputs, options)
             if tally.ran(result, inputs):
                 tally.elements += sum(int(b.size) for b in result.buffers.values())
         tally.cases += 1
     return tally.verdict()
+
+
+def choices(session: Session) -> list[RunOptions]:
+    """Every placement, and guard zones of two patterns: one may be what the kernel writes."""
+    placements: Any = session.placements
+    beside = [RunOptions(placement=placement) for placement in placements]
+    return [*beside, RunOptions(fill=PLAIN_FILL)]

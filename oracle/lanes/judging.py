@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.oracle.backends.base import AnyArray, RunResult
-from trueup.oracle.bounds import Evaluation, OutputJudgement, judge
+from trueup.oracle.bounds import Evaluator, OutputJudgement, judge_confirmed
+from trueup.oracle.bounds.judge import COHERENT
 from trueup.oracle.contract import Arg
 from trueup.oracle.inputs import Draw
 from trueup.oracle.inputs.draw import widened
@@ -18,30 +19,13 @@ from trueup.oracle.memory import written_mask
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import Worst
 
-# A failure so far beyond its bound, with no close decision, that more samples cannot undo it: the
-# root mean square of 32 samples is off by a few tens of per cent, never by this factor.
-_BEYOND_DOUBT = 30.0
-# Spreads of the coherent test beyond which a common scale error is certain (bounds, section 5.9).
-COHERENT_LIMIT = 8.0
-
 
 def judge_outputs(
-    session: Session, draw: Draw, outputs: Sequence[AnyArray], reading: str | None = None
-) -> tuple[Evaluation, tuple[OutputJudgement, ...]]:
+    session: Session, draw: Draw, outputs: Sequence[AnyArray]
+) -> tuple[Evaluator, tuple[OutputJudgement, ...]]:
     """Judge outputs; before a failure stands, the case is evaluated again with more samples."""
-    evaluator = session.evaluator(draw, reading)
-    wide = [widened(np.asarray(output)) for output in outputs]
-    evaluation = evaluator.evaluation()
-    judgements = judge(evaluation, wide)
-    failed = [failing(session, draw, j, arg) for j, arg in _pairs(session, judgements)]
-    if any(f.any() for f in failed) or any(map(incoherent, judgements)):
-        worst = [
-            float(j.ratio[f].max()) for j, f in zip(judgements, failed, strict=True) if f.any()
-        ]
-        if not (evaluation.exhaustive and max(worst, default=0.0) > _BEYOND_DOUBT):
-            evaluation = evaluator.confirmed()
-            judgements = judge(evaluation, wide)
-    return evaluation, judgements
+    evaluator = session.evaluator(draw)
+    return evaluator, judge_confirmed(evaluator, [widened(np.asarray(o)) for o in outputs])
 
 
 def failing(
@@ -52,22 +36,22 @@ def failing(
     return np.asarray((judgement.failed | judgement.nonfinite_mismatch) & mask)
 
 
-def incoherent(judgement: OutputJudgement) -> bool:
-    """Whether a common scale error shows that no single element does."""
-    return judgement.coherent is not None and abs(judgement.coherent) > COHERENT_LIMIT
-
-
 def judged(
     session: Session, tally: Tally, draw: Draw, result: RunResult, kind: str = "bound"
 ) -> bool:
     """Judge one run, count its elements, report its worst failing element of each output."""
-    evaluation, judgements = judge_outputs(session, draw, session.outputs(result))
+    evaluator, judgements = judge_outputs(session, draw, session.outputs(result))
     good = True
-    for note in evaluation.notes:
+    for note in evaluator.evaluation().notes:
         tally.notes[note] = None
-    for (judgement, arg), value in zip(_pairs(session, judgements), evaluation.values, strict=True):
+    for (judgement, arg), value in zip(
+        _pairs(session, judgements), evaluator.values(), strict=True
+    ):
         mask = written_mask(arg, draw.case.axes)
-        tally.elements += int((mask & ~judgement.not_judged).sum())
+        unjudged = int((mask & judgement.not_judged).sum())
+        tally.elements += int(mask.sum()) - unjudged
+        if unjudged:
+            tally.notes[f"{draw.case.id}: {unjudged} elements of {arg.name} not judged"] = None
         _weigh(tally, draw, judgement, arg, mask)
         failed = failing(session, draw, judgement, arg)
         if failed.any():
@@ -82,7 +66,7 @@ def judged(
                 failed,
                 kind,
             )
-        elif incoherent(judgement):
+        elif judgement.coherent > COHERENT:
             good = False
             tally.find(
                 "coherent",
@@ -90,7 +74,7 @@ def judged(
                 arg.name,
                 f"all elements together are off by a common factor: {judgement.coherent:.3g} "
                 "spreads, although each element is within its own bound",
-                f"at most {COHERENT_LIMIT:g} spreads",
+                f"at most {COHERENT:g} spreads",
                 "look for a constant or a scale that is slightly wrong",
             )
     return good

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 from trueup.oracle.contract import Contract
+from trueup.oracle.errors import BackendUnavailable
 from trueup.oracle.inputs import parse_case
 from trueup.oracle.lanes import canary, exact, numeric, order, poison, repeat, special
 from trueup.oracle.lanes.tally import MOST_FAILING_CASES, Tally
@@ -64,5 +69,22 @@ def run_lane(
             on_case(name, done, len(picked))
 
     tally = Tally(lane, session.contract.id, begin, stop_after)
-    verdict: LaneVerdict = module.run(session, picked, seed, tally)
+    try:
+        with _one_blas_thread():
+            verdict: LaneVerdict = module.run(session, picked, seed, tally)
+    except BackendUnavailable:
+        if not tally.findings:
+            raise
+        tally.notes["the lane ended early: the kernel took the device away"] = None
+        verdict = tally.verdict()
     return verdict
+
+
+def _one_blas_thread() -> Any:
+    """Keep BLAS to one thread: products here are small, and threads only wait for one another."""
+    return _pools().limit(limits=1, user_api="blas")
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()

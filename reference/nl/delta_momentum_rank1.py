@@ -8,7 +8,7 @@ import numpy as np
 
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import NotApplicable, UnknownReading
-from trueup.reference.nl.delta_momentum import delta_momentum, moved_weights
+from trueup.reference.nl.delta_momentum import moved_weights
 from trueup.reference.nl.delta_momentum_families import RANK1
 from trueup.reference.symbols import F64, Domain, Symbol
 
@@ -54,29 +54,9 @@ def rank1_two_updates(
     return m_next if W is None else (m_next, W + m_next)
 
 
-def rank1_by_outer_product(
-    m: F64,
-    u: F64,
-    x: F64,
-    alpha: float,
-    eta: float,
-    W: F64 | None = None,
-    *,
-    reading: str = "derived",
-) -> F64 | tuple[F64, F64]:
-    """Form g = u x^T and take the step of the full-matrix equation."""
-    return delta_momentum(m, np.outer(u, x), alpha, eta, None, W, reading=reading)
-
-
 def _forms() -> dict[str, tuple[partial[F64 | tuple[F64, F64]], ...]]:
     right = ("derived", "literal_right", "printed_objective_half", "printed_objective_full")
-    return {
-        reading: (
-            *([partial(rank1_two_updates, reading=reading)] if reading in right else []),
-            partial(rank1_by_outer_product, reading=reading),
-        )
-        for reading in READINGS
-    }
+    return {reading: (partial(rank1_two_updates, reading=reading),) for reading in right}
 
 
 _MATRIX = ("d_out", "d_in")

@@ -45,16 +45,6 @@ def batch_two_updates(W: F64, X: F64, U: F64, eta: float, *, reading: str = "der
     return W - c * decay - b * (U.T @ X)
 
 
-def batch_token_loop(W: F64, X: F64, U: F64, eta: float, *, reading: str = "derived") -> F64:
-    """Add one rank-1 update per sample, each read at the old weights."""
-    c, b = _coefficients(eta, X.shape[0], reading)
-    update = np.zeros_like(W)
-    for row in range(X.shape[0]):
-        residual: F64 = c * (W @ X[row]) + b * U[row]
-        update = update + np.outer(residual, X[row])
-    return W - update
-
-
 def prox_by_woodbury(W: F64, X: F64, U: F64, eta: float, *, reading: str = "prox") -> F64:
     """Solve in the samples: W - eta (X W^T + U)^T (I_B + eta X X^T)^{-1} X."""
     rate = _prox_rate(eta, X.shape[0], reading)
@@ -76,10 +66,8 @@ def prox_by_solve(W: F64, X: F64, U: F64, eta: float, *, reading: str = "prox") 
 
 
 def _forms() -> dict[str, tuple[partial[F64], ...]]:
-    forms = {
-        reading: tuple(
-            partial(function, reading=reading) for function in (batch_two_updates, batch_token_loop)
-        )
+    forms: dict[str, tuple[partial[F64], ...]] = {
+        reading: (partial(batch_two_updates, reading=reading),)
         for reading in READINGS
         if not reading.startswith("prox")
     }

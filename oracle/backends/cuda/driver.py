@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -130,14 +129,13 @@ def open_device(ordinal: int) -> Device:
 class Device:
     """A device, its primary context (retained on first use), one stream and one event.
 
-    `generation` counts contexts: what was loaded in an earlier one has to be loaded again. `dead`
+    `dead`
     says why the device cannot be used in this process any more; `hung` that a kernel is still
     running on it, so that the driver would wait for it at exit.
     """
 
     def __init__(self, ordinal: int) -> None:
         """Look the device up; no context is made yet."""
-        self.generation = 0
         self.dead: str | None = None
         self.hung = False
         self._context: Any = None
@@ -175,7 +173,7 @@ class Device:
         try:
             yield
         finally:
-            # In a lost context popping may fail as well; the next push starts from a fresh one.
+            # In a lost context popping fails as well.
             with contextlib.suppress(DriverError):
                 call("cuCtxPopCurrent")
 
@@ -202,22 +200,8 @@ class Device:
         self.dead = f"a kernel is still running after its time limit of {seconds:g} s"
 
     def lose_context(self) -> None:
-        """Replace the context after a fatal error; where that cannot be done, mark it dead."""
-        torch = sys.modules.get("torch")
-        if torch is not None and torch.cuda.is_initialized():
-            # Resetting would pull the context from under torch's allocator.
-            self.dead = "a kernel lost the CUDA context, and torch shares it"
-            return
-        # Reset and release may well return the error that lost the context.
-        for function in ("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxRelease"):
-            with contextlib.suppress(DriverError):
-                call(function, self._device)
-        self._context = self.stream = self._event = None
-        self.generation += 1
-        try:
-            self._open()
-        except DriverError as error:
-            self.dead = f"a kernel lost the CUDA context, and a new one fails ({error})"
+        """Mark the device dead: the driver gives this process no other context after a crash."""
+        self.dead = "a kernel lost the CUDA context"
 
     def _open(self) -> None:
         driver = _loaded_bindings()

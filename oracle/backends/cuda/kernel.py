@@ -57,10 +57,8 @@ class CudaKernel:
     def __init__(self, image: Image, device: Device, where: str) -> None:
         """Load the image, so that what the driver refuses shows now and not at the first run."""
         self._image, self._device, self._where = image, device, where
-        self._generation = -1
-        self._functions: dict[str, Function] = {}
         with device.current():
-            self._load()
+            self._functions: dict[str, Function] = load_functions(image, device, where)
 
     def signature(self, entry: str) -> tuple[Parameter, ...] | None:
         """Return None: the driver knows the parameters' sizes, which `run` checks, not kinds."""
@@ -68,8 +66,6 @@ class CudaKernel:
 
     def parameter_sizes(self, entry: str) -> tuple[int, ...]:
         """Return the size in bytes of each parameter, as the driver knows it."""
-        with self._device.current():
-            self._load()
         return self._function(entry).parameters
 
     def run(
@@ -86,7 +82,6 @@ class CudaKernel:
         wholes: list[Bytes] = [layout.start for layout in layouts]
         faults: list[Fault] = []
         with self._device.current():
-            self._load()
             self._check(launches, layouts)
             try:
                 with self._placed(layouts) as placed:
@@ -110,11 +105,6 @@ class CudaKernel:
         for layout, whole in zip(layouts, wholes, strict=True):
             faults += layout.faults(whole)
         return _result(layouts, wholes, ran[0], faults)
-
-    def _load(self) -> None:
-        if self._generation != self._device.generation:
-            self._functions = load_functions(self._image, self._device, self._where)
-            self._generation = self._device.generation
 
     def _function(self, entry: str) -> Function:
         if entry not in self._functions:

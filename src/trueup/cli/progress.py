@@ -22,7 +22,8 @@ def verify_progress(wanted: bool) -> Iterator[Callable[[Progress], None] | None]
             return
 
         def event(now: Progress) -> None:
-            move(f"{now.contract} {now.lane}", now.done, now.total)
+            name = f"{now.contract} {now.lane}" if now.lane else f"{now.contract} done"
+            move(name, now.done, now.total)
 
         yield event
 

@@ -47,6 +47,16 @@ Evidence = Annotated[
 ListCases = Annotated[
     bool, typer.Option("--list-cases", help="Print the cases instead of running them.")
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Contracts verified at once; by default one for each processor, and one on a GPU.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print findings and the verdict only.")]
 
 
@@ -60,6 +70,7 @@ def verify(
     report: Report = None,
     evidence: Evidence = Path(".trueup/evidence.json"),
     list_cases: ListCases = False,
+    jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
     """Hold kernels to the equations their contracts claim.
@@ -76,7 +87,7 @@ def verify(
 
         errors += print_cases(loaded, backend.value, lanes, as_json=format is Format.JSON)
         raise typer.Exit(CANNOT_JUDGE if errors else PASSED)
-    verification = _run(loaded, backend, lanes, case, seed, quiet)
+    verification = _run(loaded, backend, lanes, case, seed, quiet, jobs)
     for message in verification.errors:
         complain(message)
     verification = _with_errors(verification, errors)
@@ -146,6 +157,7 @@ def _run(
     case: str | None,
     seed: int,
     quiet: bool,
+    jobs: int | None,
 ) -> Verification:
     from trueup.cli.progress import verify_progress
     from trueup.oracle.verdict import Outcome, Verification
@@ -155,8 +167,27 @@ def _run(
         return Verification(Outcome.INCONCLUSIVE, backend.value, ())
     with verify_progress(not quiet) as progress:
         return run(
-            contracts, backend=backend.value, lanes=lanes, case=case, seed=seed, progress=progress
+            contracts,
+            backend=backend.value,
+            lanes=lanes,
+            case=case,
+            seed=seed,
+            progress=progress,
+            jobs=jobs or _jobs(contracts, backend),
         )
+
+
+def _jobs(contracts: list[Contract], backend: BackendName) -> int:
+    """Use every processor, but one process for one device: its kernels would take turns anyway."""
+    from trueup.oracle.backends.choose import choose
+    from trueup.oracle.errors import OracleError
+    from trueup.oracle.isolate import processors
+
+    try:
+        names = {choose(backend.value, contract.backends).name for contract in contracts}
+    except OracleError:
+        return 1
+    return 1 if "cuda" in names else processors()
 
 
 def _with_errors(verification: Verification, errors: list[str]) -> Verification:
