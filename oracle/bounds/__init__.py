@@ -1,11 +1,11 @@
 """Allowed errors derived from the reference itself: sampled rounding, witnesses, worst case."""
 
-from .errors import BoundsError
-from .evaluate import Evaluation, Evaluator
-from .judge import OutputJudgement, judge, judge_confirmed
-from .machine import machine
-from .precision import Precision
-from .rule import Alternative
+from trueup.oracle.bounds.errors import BoundsError
+from trueup.oracle.bounds.evaluate import Evaluation, Evaluator
+from trueup.oracle.bounds.judge import OutputJudgement, judge, judge_confirmed
+from trueup.oracle.bounds.machine import machine
+from trueup.oracle.bounds.precision import Precision
+from trueup.oracle.bounds.rule import Alternative
 
 __all__ = [
     "Alternative",

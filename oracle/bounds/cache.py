@@ -1,8 +1,7 @@
 """Evaluations kept on disk: one file each, written whole or not at all, bounded in size.
 
 A file is a checksum and a NumPy archive without pickled objects. One that cannot be read, or is
-not what was written, is dropped and the case evaluated again. The folder is `TRUEUP_CACHE` (empty
-or `off`: nothing is kept), else `trueup/bounds` in the user's cache folder.
+not what was written, is dropped and the case evaluated again.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .rule import Alternative
+from trueup.oracle.bounds.rule import Alternative
+from trueup.oracle.cachefolder import cache_root
 
 if TYPE_CHECKING:
-    from .evaluate import Evaluation
+    from trueup.oracle.bounds.evaluate import Evaluation
 
 # Bytes the folder may hold; the files unused for longest go first.
 LIMIT = 2**30
@@ -33,15 +33,8 @@ _ARRAYS = ("value", "allowed", "worst", "spread", "flags")
 
 def default_folder() -> Path | None:
     """Where evaluations are kept when the caller does not say."""
-    own = os.environ.get("TRUEUP_CACHE")
-    if own is not None:
-        return None if own.strip().lower() in ("", "off") else Path(own) / "bounds"
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        home = Path(base) if base else Path.home() / ".cache"
-    except RuntimeError:  # no home folder
-        return None
-    return home / "trueup" / "bounds"
+    root = cache_root()
+    return None if root is None else root / "bounds"
 
 
 class Cache:
@@ -134,7 +127,7 @@ def _packed(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _unpacked(archive: Any) -> Evaluation:
-    from .evaluate import Evaluation
+    from trueup.oracle.bounds.evaluate import Evaluation
 
     meta = json.loads(archive["meta"].tobytes())
     outputs: list[list[Alternative]] = [[] for _ in meta["dtypes"]]

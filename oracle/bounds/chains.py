@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .formats import lowest_bit
+from trueup.oracle.bounds.formats import lowest_bit
 
 Array = NDArray[Any]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from .composed import axes_of
-from .dispatch import handles, matmul
-from .einsum import einsum_rows
-from .errors import Unsupported
-from .rows import Rows
+from trueup.oracle.bounds.composed import axes_of
+from trueup.oracle.bounds.dispatch import handles, matmul
+from trueup.oracle.bounds.einsum import einsum_rows
+from trueup.oracle.bounds.errors import Unsupported
+from trueup.oracle.bounds.rows import Rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 np: Any = numpy  # NumPy's stubs know arrays only, not rows
 

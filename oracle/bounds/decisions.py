@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .align import aligned
-from .rows import Rows
+from trueup.oracle.bounds.align import aligned
+from trueup.oracle.bounds.rows import Rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 Array = NDArray[Any]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .plain import Inputs
-from .precision import Precision
-from .swap import is_user_function
+from trueup.oracle.bounds.plain import Inputs
+from trueup.oracle.bounds.precision import Precision
+from trueup.oracle.bounds.swap import is_user_function
 
 
 class _Opaque(Exception):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.oracle.bounds.errors import Unsupported
+from trueup.oracle.bounds.rows import Rows
+
 from . import decisions
-from .errors import Unsupported
-from .rows import Rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 Array = NDArray[Any]
 Handler = Callable[..., Any]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from .errors import Unsupported
-from .rows import Rows
+from trueup.oracle.bounds.errors import Unsupported
+from trueup.oracle.bounds.rows import Rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 np: Any = numpy  # NumPy's stubs know arrays only, not rows
 

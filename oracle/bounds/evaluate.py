@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cache import Cache
-from .digest import case_digest
-from .errors import BoundsError, Oversized, Unsupported
-from .follow import follow
-from .formats import output_format
-from .perturb import perturb
-from .plain import Inputs, checked, plain_values
-from .precision import Precision
-from .rule import Alternative
+from trueup.oracle.bounds.cache import Cache
+from trueup.oracle.bounds.digest import case_digest
+from trueup.oracle.bounds.errors import BoundsError, Oversized, Unsupported
+from trueup.oracle.bounds.follow import follow
+from trueup.oracle.bounds.formats import output_format
+from trueup.oracle.bounds.perturb import perturb
+from trueup.oracle.bounds.plain import Inputs, checked, plain_values
+from trueup.oracle.bounds.precision import Precision
+from trueup.oracle.bounds.rule import Alternative
 
 Array = NDArray[Any]
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError, Oversized, Unsupported
-from .model import Model
-from .orders import WITNESSES
-from .plain import copied, flattened
-from .rows import Rows
-from .rule import FACTOR, Alternative, Samples, alternative, apartness, numeric
-from .sampled import Sampled
-from .swap import rebuild
-from .tape import Tape
-from .worst import Worst
+from trueup.oracle.bounds.errors import BoundsError, Oversized, Unsupported
+from trueup.oracle.bounds.model import Model
+from trueup.oracle.bounds.orders import WITNESSES
+from trueup.oracle.bounds.plain import copied, flattened
+from trueup.oracle.bounds.rows import Rows
+from trueup.oracle.bounds.rule import FACTOR, Alternative, Samples, alternative, apartness, numeric
+from trueup.oracle.bounds.sampled import Sampled
+from trueup.oracle.bounds.swap import rebuild
+from trueup.oracle.bounds.tape import Tape
+from trueup.oracle.bounds.worst import Worst
 
 if TYPE_CHECKING:
-    from .evaluate import Effort, Evaluator
+    from trueup.oracle.bounds.evaluate import Effort, Evaluator
 
 Array = NDArray[Any]
 Form = Callable[..., Any]

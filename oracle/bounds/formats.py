@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError
+from trueup.oracle.bounds.errors import BoundsError
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError
-from .evaluate import Evaluation, Evaluator
-from .formats import output_format
-from .rule import INFINITE, NOT_A_NUMBER, Alternative
+from trueup.oracle.bounds.errors import BoundsError
+from trueup.oracle.bounds.evaluate import Evaluation, Evaluator
+from trueup.oracle.bounds.formats import output_format
+from trueup.oracle.bounds.rule import INFINITE, NOT_A_NUMBER, Alternative
 
 Array = NDArray[Any]
 

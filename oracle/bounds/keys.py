@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import Unsupported
+from trueup.oracle.bounds.errors import Unsupported
 
 
 def native_key(key: Any) -> tuple[Any, ...]:

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError
-from .orders import ORDERS
-from .plain import checked, copied, flattened
-from .precision import Precision
-from .sampled import Sampled
-from .swap import rebuild
-from .tape import Tape
+from trueup.oracle.bounds.errors import BoundsError
+from trueup.oracle.bounds.orders import ORDERS
+from trueup.oracle.bounds.plain import checked, copied, flattened
+from trueup.oracle.bounds.precision import Precision
+from trueup.oracle.bounds.sampled import Sampled
+from trueup.oracle.bounds.swap import rebuild
+from trueup.oracle.bounds.tape import Tape
 
 Array = NDArray[Any]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .dispatch import handles
-from .model import as_dtype
-from .rows import Rows
+from trueup.oracle.bounds.dispatch import handles
+from trueup.oracle.bounds.model import as_dtype
+from trueup.oracle.bounds.rows import Rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError, Oversized, Unsupported
-from .formats import Format, format_of
-from .precision import Precision
-from .rows import Rows
-from .tape import Tape
+from trueup.oracle.bounds.errors import BoundsError, Oversized, Unsupported
+from trueup.oracle.bounds.formats import Format, format_of
+from trueup.oracle.bounds.precision import Precision
+from trueup.oracle.bounds.rows import Rows
+from trueup.oracle.bounds.tape import Tape
 
 Array = NDArray[Any]
 
@@ -102,7 +102,7 @@ class Model(ABC):
 
     def integers(self, value: Any) -> Array:
         """A plain integer or boolean array; floats are truncated, which is a decision."""
-        from .decisions import step
+        from trueup.oracle.bounds.decisions import step
 
         rows = self.lift(value)
         if rows.floating:
@@ -114,7 +114,7 @@ class Model(ABC):
         """`astype`."""
         kind = as_dtype(dtype)
         if kind.kind == "b":
-            from .decisions import truth
+            from trueup.oracle.bounds.decisions import truth
 
             return truth(x)
         if kind.kind in "iu":

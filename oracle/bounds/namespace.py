@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trueup.oracle.bounds.makers import Makers
+from trueup.oracle.bounds.rows import Rows
+
 # Importing these fills the table of handlers.
 from . import composed, contract, ordering, structure  # noqa: F401
-from .makers import Makers
-from .rows import Rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 
 class _FloatMeta(type):

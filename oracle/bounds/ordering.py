@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from trueup.oracle.bounds.dispatch import handles
+from trueup.oracle.bounds.errors import Unsupported
+
 from . import decisions
-from .dispatch import handles
-from .errors import Unsupported
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 np: Any = numpy  # NumPy's stubs know arrays only, not rows
 

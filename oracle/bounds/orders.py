@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .formats import Format
+from trueup.oracle.bounds.formats import Format
 
 Array = NDArray[Any]
 

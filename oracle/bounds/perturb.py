@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BoundsError
-from .plain import Inputs, copied, flattened
-from .rule import Samples, alternative
+from trueup.oracle.bounds.errors import BoundsError
+from trueup.oracle.bounds.plain import Inputs, copied, flattened
+from trueup.oracle.bounds.rule import Samples, alternative
 
 if TYPE_CHECKING:
-    from .evaluate import Effort, Evaluator
-    from .follow import Followed
+    from trueup.oracle.bounds.evaluate import Effort, Evaluator
+    from trueup.oracle.bounds.follow import Followed
 
 Array = NDArray[Any]
 
@@ -27,7 +27,7 @@ def perturb(
     reason: str,
 ) -> Followed:
     """Every float input moved by up to one rounding, `effort.samples` times."""
-    from .follow import Followed
+    from trueup.oracle.bounds.follow import Followed
 
     if job.precision.elementwise.name == "f64":
         raise BoundsError(

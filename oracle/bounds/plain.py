@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.oracle.bounds.errors import BoundsError
 from trueup.reference import ReferenceError_
-
-from .errors import BoundsError
 
 Array = NDArray[Any]
 Inputs = dict[str, Any]

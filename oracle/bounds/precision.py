@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .errors import BoundsError
-from .formats import Format, format_of
-from .intrinsics import FAST
+from trueup.oracle.bounds.errors import BoundsError
+from trueup.oracle.bounds.formats import Format, format_of
+from trueup.oracle.bounds.intrinsics import FAST
 
 
 @dataclass(frozen=True)

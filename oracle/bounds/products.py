@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .align import aligned
-from .formats import lowest_bit
-from .orders import ordered_matmul
-from .rows import Rows
-from .sums import block_edges, draw, stored_once, weight
+from trueup.oracle.bounds.align import aligned
+from trueup.oracle.bounds.formats import lowest_bit
+from trueup.oracle.bounds.orders import ordered_matmul
+from trueup.oracle.bounds.rows import Rows
+from trueup.oracle.bounds.sums import block_edges, draw, stored_once, weight
 
 if TYPE_CHECKING:
-    from .sampled import Sampled
+    from trueup.oracle.bounds.sampled import Sampled
 
 Array = NDArray[Any]
 

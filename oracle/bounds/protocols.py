@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from .errors import Unsupported
+from trueup.oracle.bounds.errors import Unsupported
 
 np: Any = numpy  # NumPy's stubs know arrays only, not rows
 
@@ -51,7 +51,7 @@ class Protocols:
 
     def __bool__(self) -> bool:
         """The truth of one element, which may be a close decision."""
-        from .decisions import truth
+        from trueup.oracle.bounds.decisions import truth
 
         this: Any = self
         return bool(truth(this).v)

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from .chains import Lazy, Written, single
-from .errors import Unsupported
-from .keys import is_basic, native_key, positions
-from .protocols import Protocols, unpack
+from trueup.oracle.bounds.chains import Lazy, Written, single
+from trueup.oracle.bounds.errors import Unsupported
+from trueup.oracle.bounds.keys import is_basic, native_key, positions
+from trueup.oracle.bounds.protocols import Protocols, unpack
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 Array = NDArray[Any]
 
@@ -145,7 +145,7 @@ class Rows(Protocols, NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Every ufunc goes to the model."""
-        from .dispatch import call_ufunc
+        from trueup.oracle.bounds.dispatch import call_ufunc
 
         return call_ufunc(self.model, ufunc, method, inputs, kwargs)
 
@@ -153,7 +153,7 @@ class Rows(Protocols, NDArrayOperatorsMixin):
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
         """Every other NumPy function goes through the table of handlers."""
-        from .dispatch import call_function
+        from trueup.oracle.bounds.dispatch import call_function
 
         return call_function(self.model, func, args, kwargs)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .formats import Format, output_format
+from trueup.oracle.bounds.formats import Format, output_format
 
 Array = NDArray[Any]
 

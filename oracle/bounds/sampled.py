@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.oracle.bounds.align import aligned
+from trueup.oracle.bounds.chains import Chain, Lazy
+from trueup.oracle.bounds.errors import Unsupported
+from trueup.oracle.bounds.formats import Format, format_of
+from trueup.oracle.bounds.intrinsics import EXACT_AT, FAST, ULP
+from trueup.oracle.bounds.model import Model
+from trueup.oracle.bounds.orders import WITNESSES
+from trueup.oracle.bounds.precision import Precision
+from trueup.oracle.bounds.rows import Rows
+from trueup.oracle.bounds.tape import Tape
+
 from . import products, sums
-from .align import aligned
-from .chains import Chain, Lazy
-from .errors import Unsupported
-from .formats import Format, format_of
-from .intrinsics import EXACT_AT, FAST, ULP
-from .model import Model
-from .orders import WITNESSES
-from .precision import Precision
-from .rows import Rows
-from .tape import Tape
 
 Array = NDArray[Any]
 

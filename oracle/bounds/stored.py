@@ -12,7 +12,7 @@ import inspect
 import textwrap
 import types
 
-from .errors import BoundsError
+from trueup.oracle.bounds.errors import BoundsError
 
 HOOK = "__stored__"
 

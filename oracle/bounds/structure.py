@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .align import broadcast_rows
-from .dispatch import handles
-from .rows import Rows
+from trueup.oracle.bounds.align import broadcast_rows
+from trueup.oracle.bounds.dispatch import handles
+from trueup.oracle.bounds.rows import Rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 Array = NDArray[Any]
 
@@ -218,7 +218,7 @@ def _pad(model: Model, array: Any, pad_width: Any, mode: str = "constant", **kwa
 
 @handles(np.where)
 def _where(model: Model, condition: Any, /, *branches: Any) -> Any:
-    from .decisions import truth
+    from trueup.oracle.bounds.decisions import truth
 
     mask = truth(model.lift(condition)).v
     if not branches:

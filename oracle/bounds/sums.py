@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .formats import lowest_bit
-from .orders import ordered_sum
-from .rows import Rows
+from trueup.oracle.bounds.formats import lowest_bit
+from trueup.oracle.bounds.orders import ordered_sum
+from trueup.oracle.bounds.rows import Rows
 
 if TYPE_CHECKING:
-    from .sampled import Sampled
+    from trueup.oracle.bounds.sampled import Sampled
 
 Array = NDArray[Any]
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .namespace import Swap
-from .stored import HOOK, rewritten
+from trueup.oracle.bounds.namespace import Swap
+from trueup.oracle.bounds.stored import HOOK, rewritten
 
 if TYPE_CHECKING:
-    from .model import Model
+    from trueup.oracle.bounds.model import Model
 
 _FOREIGN = frozenset({"numpy", "scipy", "ml_dtypes", "torch"})
 _PYTHON = sysconfig.get_path("stdlib") + os.sep

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import Unsupported
+from trueup.oracle.bounds.errors import Unsupported
 
 Array = NDArray[Any]
 

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .align import aligned
-from .errors import Unsupported
-from .formats import Format, format_of, lowest_bit
-from .intrinsics import EXACT_AT, FAST, ULP
-from .model import Model
-from .precision import Precision
-from .propagate import EXACT_MOVES, RULES
-from .rows import Rows
-from .sampled import SELECTION, joined
-from .sums import exact_in_any_order
-from .tape import Tape
+from trueup.oracle.bounds.align import aligned
+from trueup.oracle.bounds.errors import Unsupported
+from trueup.oracle.bounds.formats import Format, format_of, lowest_bit
+from trueup.oracle.bounds.intrinsics import EXACT_AT, FAST, ULP
+from trueup.oracle.bounds.model import Model
+from trueup.oracle.bounds.precision import Precision
+from trueup.oracle.bounds.propagate import EXACT_MOVES, RULES
+from trueup.oracle.bounds.rows import Rows
+from trueup.oracle.bounds.sampled import SELECTION, joined
+from trueup.oracle.bounds.sums import exact_in_any_order
+from trueup.oracle.bounds.tape import Tape
 
 Array = NDArray[Any]
 

@@ -7,6 +7,7 @@ same time cannot disturb each other.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import json
@@ -28,6 +29,7 @@ from trueup.oracle.backends.host.compiler import (
 from trueup.oracle.backends.host.entries import check_entries, refused_entry
 from trueup.oracle.backends.host.sources import TOKEN, SourceTree, read_tree
 from trueup.oracle.backends.host.symbols import data_symbols
+from trueup.oracle.cachefolder import cache_root
 from trueup.oracle.errors import BackendUnavailable, OracleError
 
 SHIM = Path(__file__).parent / "shim"
@@ -37,13 +39,16 @@ _RUNTIME_OBJECT = "runtime.o"
 
 
 def cache_folder() -> Path:
-    """Return where builds are kept: TRUEUP_CACHE, else the XDG cache folder."""
-    named = os.environ.get("TRUEUP_CACHE")
-    if named:
-        return Path(named).absolute() / "host"
-    base = os.environ.get("XDG_CACHE_HOME")
-    root = Path(base) if base and os.path.isabs(base) else Path.home() / ".cache"
-    return root / "trueup" / "host"
+    """Return where builds are kept; where nothing is to be kept, a folder of this process."""
+    root = cache_root()
+    return (_own_folder() if root is None else root) / "host"
+
+
+@functools.cache
+def _own_folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="trueup-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def build(source: Source, entries: Sequence[str]) -> tuple[Path, SourceTree]:
