@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from trueup.oracle.bounds import decisions
 from trueup.oracle.bounds.dispatch import handles
 from trueup.oracle.bounds.errors import Unsupported
 from trueup.oracle.bounds.rows import Rows
-
-from . import decisions
 
 if TYPE_CHECKING:
     from trueup.oracle.bounds.model import Model

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.oracle.bounds import decisions
 from trueup.oracle.bounds.errors import Unsupported
 from trueup.oracle.bounds.rows import Rows
-
-from . import decisions
 
 if TYPE_CHECKING:
     from trueup.oracle.bounds.model import Model

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+# Importing these fills the table of handlers.
+from trueup.oracle.bounds import composed, contract, ordering, structure  # noqa: F401
 from trueup.oracle.bounds.makers import Makers
 from trueup.oracle.bounds.rows import Rows
-
-# Importing these fills the table of handlers.
-from . import composed, contract, ordering, structure  # noqa: F401
 
 if TYPE_CHECKING:
     from trueup.oracle.bounds.model import Model

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.oracle.bounds import products, sums
 from trueup.oracle.bounds.align import aligned
 from trueup.oracle.bounds.chains import Chain, Lazy
 from trueup.oracle.bounds.errors import Unsupported
@@ -22,8 +23,6 @@ from trueup.oracle.bounds.orders import WITNESSES
 from trueup.oracle.bounds.precision import Precision
 from trueup.oracle.bounds.rows import Rows
 from trueup.oracle.bounds.tape import Tape
-
-from . import products, sums
 
 Array = NDArray[Any]
 

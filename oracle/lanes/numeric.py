@@ -71,7 +71,7 @@ def _name_reading(session: Session, tally: Tally, failed: list[Any]) -> None:
         return
     names = " or ".join(f"`{name}`" for name in matches)
     text = f"the kernel matches {names}, the contract declares `{session.reference.reading}`"
-    tally.findings = [replace(f, fix=f"{f.fix}; {text}") for f in tally.findings]
+    tally.findings = [replace(f, fix=f"{text}; {f.fix}") for f in tally.findings]
     tally.notes[text] = None
 
 
@@ -80,6 +80,9 @@ def _close(session: Session, tally: Tally, power: Power, weak: int, wanted: int)
         tally.notes[
             f"{weak} of {wanted} cases cannot tell a plainly wrong output and do not count"
         ] = None
+    same = power.never_different()
+    if same and wanted > 1:
+        tally.notes[f"never different on this contract's inputs: {', '.join(same)}"] = None
     blind = power.never_rejected()
     if blind and wanted > 1:
         return tally.verdict(

@@ -29,10 +29,15 @@ class Power:
 
     rejected: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
+    equal: set[str] = field(default_factory=set)
 
     def never_rejected(self) -> list[str]:
         """Name the wrong outputs that differ from the right one, yet no case rejects."""
         return sorted(self.accepted - self.rejected)
+
+    def never_different(self) -> list[str]:
+        """Name the other readings that give the right output itself in every case."""
+        return sorted(self.equal - self.accepted - self.rejected)
 
 
 def weigh(session: Session, draw: Draw, evaluation: Evaluation, power: Power) -> bool:
@@ -53,6 +58,7 @@ def _try(
     stored = [widened(rounded(o, d, None)) for o, d in zip(outputs, dtypes, strict=True)]
     right = [widened(rounded(v, d, None)) for v, d in zip(evaluation.values, dtypes, strict=True)]
     if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(stored, right, strict=True)):
+        power.equal.add(name)
         return True
     found = any(bool((j.failed | j.nonfinite_mismatch).any()) for j in judge(evaluation, stored))
     (power.rejected if found else power.accepted).add(name)
