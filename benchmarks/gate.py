@@ -17,9 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-HEAD = "import json, math, resource, sys, time\npath = sys.argv[1]\n"
+HEAD = "import json, math, sys, time\npath = sys.argv[1]\n"
 TAIL = """
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+# VmHWM: ru_maxrss would start from what the parent process held.
+peak = next(int(w.split()[1]) for w in open('/proc/self/status') if w.startswith('VmHWM')) // 1024
 print(json.dumps([time.perf_counter() - start, peak, bool(passed)]))
 """
 JUDGE = """
