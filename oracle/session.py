@@ -40,6 +40,7 @@ class Session:
     backend: Backend
     reference: Reference
     kernel: Kernel
+    time_limit: float = 20.0  # seconds for all the launches of one run together
     _evaluators: dict[tuple[Any, ...], Evaluator] = field(default_factory=dict)
 
     @classmethod
@@ -61,6 +62,7 @@ class Session:
         axes = draw.case.axes
         args = [arg for arg in self.contract.args if arg.is_buffer]
         buffers = [buffer_of(arg, axes, draw.native.get(arg.name)) for arg in args]
+        options = replace(options, time_limit=self.time_limit)
         if options.dirty:
             options = replace(options, dirty=self._dirty(buffers, options.dirty))
         result = self.kernel.run(self.launches(draw), buffers, options)

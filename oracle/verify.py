@@ -26,6 +26,8 @@ from trueup.oracle.verdict import (
     Verification,
 )
 
+TIME_LIMIT = 20.0  # seconds; a case takes milliseconds
+
 __all__ = [
     "LANES",
     "Progress",
@@ -61,6 +63,7 @@ class Task:
     lanes: tuple[str, ...] | None = None
     case: str | None = None
     seed: int = 0
+    time_limit: float = TIME_LIMIT
 
 
 def applicable_lanes(contract: Contract, backend: str) -> list[str]:
@@ -73,6 +76,7 @@ class OpenSession:
     """A contract ready to be run lane by lane on one backend."""
 
     session: Session
+    hung: bool = False  # a launch met the time limit
 
     @property
     def backend(self) -> Backend:
@@ -106,18 +110,27 @@ class OpenSession:
             if progress is not None:
                 progress(Progress(self.contract.id, lane, name, done, total))
 
+        if self.hung:
+            return skipped_lane(lane, "an earlier launch of this kernel did not return in time")
         if self.lost():
             return skipped_lane(lane, "an earlier launch of this kernel took the device away")
-        return run_lane(self.session, lane, case, seed, on_case, stop_after)
+        verdict = run_lane(self.session, lane, case, seed, on_case, stop_after)
+        self.hung = any(f.rule.endswith(".time_limit") for f in verdict.findings)
+        return verdict
 
 
-def open_session(contract: Contract, backend: str | Backend = "auto") -> OpenSession:
+def open_session(
+    contract: Contract, backend: str | Backend = "auto", time_limit: float = TIME_LIMIT
+) -> OpenSession:
     """Compile a contract's kernel on a backend and resolve its reference.
 
-    Raises ContractError, CompileError or BackendUnavailable.
+    `time_limit` is what the launches of one run may take, in seconds. Raises ContractError,
+    CompileError or BackendUnavailable.
     """
     chosen = choose(backend, contract.backends) if isinstance(backend, str) else backend
-    return OpenSession(Session.open(contract, chosen))
+    session = Session.open(contract, chosen)
+    session.time_limit = time_limit
+    return OpenSession(session)
 
 
 def verify(
@@ -128,6 +141,7 @@ def verify(
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
     jobs: int = 1,
+    time_limit: float = TIME_LIMIT,
 ) -> Verification:
     """Run the lanes of every contract and sum up.
 
@@ -137,7 +151,7 @@ def verify(
     lane, two contracts of one id, or an empty list of contracts.
     """
     _check(contracts, lanes)
-    task = Task(backend, None if lanes is None else tuple(lanes), case, seed)
+    task = Task(backend, None if lanes is None else tuple(lanes), case, seed, time_limit)
     wanted = [c for c in contracts if backend in ("auto", *c.backends)]
     skipped = [
         Skip(c.id, None, f"the contract does not run on {backend}")
@@ -160,7 +174,7 @@ def judge(
     """Judge one contract; what prevents a judgement becomes a message."""
     started = perf_counter()
     try:
-        opened = open_session(contract, task.backend)
+        opened = open_session(contract, task.backend, task.time_limit)
         names = [
             lane
             for lane in applicable(contract, opened.backend.name)

@@ -57,10 +57,17 @@ class Tally:
     def enough(self) -> bool:
         """Whether so much has failed that further cases would add nothing."""
         failing = {finding.case for finding in self.findings}
+        if self.hung():
+            self.notes["ended at the first launch that did not return"] = None
+            return True
         if len(failing) < self.stop_after and len(self.findings) < MOST_FINDINGS:
             return False
         self.notes[f"stopped after {len(failing)} failing cases"] = None
         return True
+
+    def hung(self) -> bool:
+        """Whether a launch met the time limit: every further one would take as long."""
+        return any(finding.rule.endswith(".time_limit") for finding in self.findings)
 
     def ran(self, result: RunResult, draw: Draw) -> bool:
         """Count a run's launches and report its faults; whether it went without any."""

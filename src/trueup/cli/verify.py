@@ -57,6 +57,10 @@ Jobs = Annotated[
         help="Contracts verified at once; by default one for each processor, and one on a GPU.",
     ),
 ]
+TimeLimit = Annotated[
+    float,
+    typer.Option("--time-limit", min=0.1, metavar="S", help="Seconds one run of a case may take."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print findings and the verdict only.")]
 
 
@@ -71,6 +75,7 @@ def verify(
     evidence: Evidence = Path(".trueup/evidence.json"),
     list_cases: ListCases = False,
     jobs: Jobs = None,
+    time_limit: TimeLimit = 20.0,
     quiet: Quiet = False,
 ) -> None:
     """Hold kernels to the equations their contracts claim.
@@ -87,7 +92,7 @@ def verify(
 
         errors += print_cases(loaded, backend.value, lanes, as_json=format is Format.JSON)
         raise typer.Exit(CANNOT_JUDGE if errors else PASSED)
-    verification = _run(loaded, backend, lanes, case, seed, quiet, jobs)
+    verification = _run(loaded, backend, lanes, case, seed, quiet, jobs, time_limit)
     for message in verification.errors:
         complain(message)
     verification = _with_errors(verification, errors)
@@ -158,6 +163,7 @@ def _run(
     seed: int,
     quiet: bool,
     jobs: int | None,
+    time_limit: float,
 ) -> Verification:
     from trueup.cli.progress import verify_progress
     from trueup.oracle.verdict import Outcome, Verification
@@ -174,6 +180,7 @@ def _run(
             seed=seed,
             progress=progress,
             jobs=jobs or _jobs(contracts, backend),
+            time_limit=time_limit,
         )
 
 
