@@ -16,7 +16,8 @@ WARP = 32
 # Beyond this many elements in the product of all axes a case costs seconds, not milliseconds.
 _LARGEST_PRODUCT = 1 << 16
 _LARGEST_BUFFER = 1 << 19
-_LARGEST_TILE = 4096
+# Larger tiles than a block has threads are caps of a grid; the long size goes beyond them.
+_LARGEST_TILE = 1024
 # A row of this length fits neither the registers nor the shared memory of one block.
 _LONG = 20_011
 _COMPANIONS = (5, 3, 7, 11, 2, 13)

@@ -15,9 +15,9 @@ from trueup.oracle.contract import Contract, load_contract
 from trueup.oracle.errors import BackendUnavailable, OracleError
 from trueup.oracle.verdict import LaneVerdict, Outcome
 from trueup.oracle.verify import OpenSession, applicable_lanes, minimums, open_session
-from trueup.plugin import hung
 from trueup.render.clean import printable
 from trueup.render.findings import Origin, alike, finding_text
+from trueup.stash import hung
 
 _OPEN_AT_ONCE = 2  # sessions keep their bounds in memory, and lanes of a contract run in a row
 

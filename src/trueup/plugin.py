@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from trueup.stash import hung
+
 if TYPE_CHECKING:
     from trueup.fidelity import ContractFile
 
@@ -21,7 +23,6 @@ _BACKENDS = ("auto", "cuda", "host", "python", "all")
 _LOOKED_AT = 1 << 20  # bytes; a contract is a page of text
 _COUNTS = ("cases", "elements", "launches")
 _seen = pytest.StashKey[dict[str, Path]]()
-hung = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
