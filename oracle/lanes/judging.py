@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,7 +44,7 @@ def judged(
     evaluator, judgements = judge_outputs(session, draw, session.outputs(result))
     good = True
     for note in evaluator.evaluation().notes:
-        tally.notes[note] = None
+        tally.notes[_same_for_all_cases(note, session.contract.outputs)] = None
     for (judgement, arg), value in zip(
         _pairs(session, judgements), evaluator.values(), strict=True
     ):
@@ -84,6 +85,12 @@ def _pairs(
     session: Session, judgements: Sequence[OutputJudgement]
 ) -> list[tuple[OutputJudgement, Arg]]:
     return list(zip(judgements, session.contract.outputs, strict=True))
+
+
+def _same_for_all_cases(note: str, outputs: Sequence[Arg]) -> str:
+    """Word a note of one evaluation so that those of other cases read alike, and count once."""
+    without = re.sub(r" \(witness [^)]*\)", "", note)
+    return re.sub(r"^output (\d+)", lambda m: outputs[int(m[1])].name, without)
 
 
 def _weigh(

@@ -22,6 +22,10 @@ from trueup.oracle.inputs.draw import rounded, widened
 from trueup.oracle.session import Session
 from trueup.reference import NotApplicable
 
+PLAIN = frozenset(
+    {"zeros", "twice the value", "sign flipped", "rows shifted by one", "inputs unchanged"}
+)
+
 
 @dataclass
 class Power:
@@ -37,7 +41,7 @@ class Power:
 
     def never_different(self) -> list[str]:
         """Name the other readings that give the right output itself in every case."""
-        return sorted(self.equal - self.accepted - self.rejected)
+        return sorted(self.equal - self.accepted - self.rejected - PLAIN)
 
 
 def weigh(session: Session, draw: Draw, evaluation: Evaluation, power: Power) -> bool:

@@ -99,6 +99,18 @@ def layer_norm_backward_by_means(
     return dy, np.sum(d_out * xhat, axis=0), np.sum(d_out, axis=0)
 
 
+def layer_norm_backward_by_reciprocal(
+    d_out: F64, xhat: F64, rstd: F64, gamma: F64
+) -> tuple[F64, F64, F64]:
+    """Write the means as sums times the rounded 1 / D, as a kernel does that divides once."""
+    g = d_out * gamma
+    per_column = 1.0 / np.asarray(float(xhat.shape[1]))
+    g_mean = np.sum(g, axis=1, keepdims=True) * per_column
+    projection = np.sum(g * xhat, axis=1, keepdims=True) * per_column
+    dy = rstd[:, np.newaxis] * (g - g_mean - xhat * projection)
+    return dy, np.sum(d_out * xhat, axis=0), np.sum(d_out, axis=0)
+
+
 def layer_norm_backward_affine(
     d_out: F64, xhat: F64, rstd: F64, gamma: F64
 ) -> tuple[F64, F64, F64]:
@@ -132,7 +144,13 @@ _ROWS = ("B", "D")
     ),
     readings=READINGS,
     wrong=WRONG,
-    forms={"full": (layer_norm_backward_by_means, layer_norm_backward_affine)},
+    forms={
+        "full": (
+            layer_norm_backward_by_means,
+            layer_norm_backward_by_reciprocal,
+            layer_norm_backward_affine,
+        )
+    },
     families=FAMILIES,
     notes="The elementwise variant (dy = d_out gamma rstd) is the known defect. gamma = 0 hides "
     "every mistake in dy.",
