@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The CI gate job: verify the contracts, then judge a run's artifacts; both always run, the worse
-# exit code decides. JUnit files and HTML reports go to REPORT (default trueup-report).
+# exit code decides. JUnit files and HTML reports go to REPORT.
 #
-#   ci/gate-job.sh RUN_DIR [CONTRACT...]
+#   [REPORT=trueup-report] [BACKEND=auto] [PROFILE=nl] ci/gate-job.sh RUN_DIR [CONTRACT...]
 set -uo pipefail
 
 if [ $# -lt 1 ]; then
@@ -12,12 +12,23 @@ fi
 run_dir=$1
 shift
 report=${REPORT:-trueup-report}
-mkdir -p "$report"
+mkdir -p "$report" || exit 2
+
+# A command that says 0 and left no JUnit has judged nothing: that is 2, not a pass.
+left_something() { # FILE CODE
+  if [ ! -s "$1" ]; then
+    echo "ci/gate-job.sh: $1 is empty: nothing was judged (exit code was $2)" >&2
+    [ "$2" -lt 2 ] && return 2
+  fi
+  return "$2"
+}
 
 trueup verify "$@" --backend "${BACKEND:-auto}" --format junit --report "$report" \
   --evidence "$report/evidence.json" >"$report/verify.xml"
+left_something "$report/verify.xml" $?
 verified=$?
 trueup gate "$run_dir" --profile "${PROFILE:-nl}" --format junit --report "$report" >"$report/gate.xml"
+left_something "$report/gate.xml" $?
 gated=$?
 
 echo "verify: exit code $verified, gate: exit code $gated; reports in $report"

@@ -88,6 +88,7 @@ def test_cases_are_listed_and_each_can_be_run_alone(kernels: Path) -> None:
     alone = _run("verify", kernels / "right.toml", "--lane", lane, "--case", case, "--seed", 3)
     assert alone.exit_code in (0, 1)
     assert ", 1 case, " in alone.stdout
+    assert not re.search(r"\b1 (cases|elements|launches)\b", alone.stdout)
 
 
 def test_one_malformed_contract_makes_the_whole_call_2_but_the_others_are_reported(
@@ -150,6 +151,51 @@ def test_evidence_that_cannot_be_written_is_2(kernels: Path) -> None:
         assert result.exit_code == 2
         assert "cannot write" in result.stderr
         assert "Traceback" not in result.output
+        assert "PASS: 1 contract, " in result.stdout, "the judgement is told all the same"
+
+
+def test_evidence_that_cannot_be_written_does_not_cost_the_report(kernels: Path) -> None:
+    Path("file").write_text("")
+    result = _run(
+        "verify", kernels / "wrong.toml", "--evidence", "file/e.json", "--report", "out",
+        "--lane", "numeric",
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert "FAIL: 1 contract, " in result.stdout
+    assert Path("out/verify.html").exists()
+
+
+def test_a_contract_that_is_named_twice_is_verified_once(kernels: Path) -> None:
+    right = kernels / "right.toml"
+    other = kernels.parent / "link.toml"
+    other.symlink_to(right)
+    words = ("--lane", "numeric", "--format", "json")
+    document = json.loads(_run("verify", right, other, kernels, right, *words).stdout)
+    assert [contract["id"] for contract in document["contracts"]] == ["my.right", "my.wrong"]
+
+
+def test_what_user_code_prints_leaves_stdout_to_the_format(kernels: Path) -> None:
+    for name in ("ref.py", "kernels.py"):
+        text = (kernels / name).read_text().replace("):\n", "):\n    print('noise within')\n", 1)
+        (kernels / name).write_text(f"print('noise')\n{text}")
+    words = ("verify", kernels / "right.toml", "--lane", "numeric", "--format")
+    assert json.loads(_run(*words, "json").stdout)["verdict"] == "PASS"
+    assert ET.fromstring(_run(*words, "junit").stdout.encode())[0].attrib["tests"] == "1"
+    assert json.loads(_run(*words, "json", "--list-cases").stdout)["my.right"]["numeric"]
+
+
+@pytest.mark.parametrize("code", [0, None, 1, "bye"])
+def test_an_exit_by_foreign_code_is_2(
+    code: int | str | None, kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verify(*_args: Any, **_options: Any) -> Verification:
+        raise SystemExit(code)
+
+    monkeypatch.setattr("trueup.oracle.verify.verify", verify)
+    result = _run("verify", kernels / "right.toml")
+    assert result.exit_code == 2
+    assert f"SystemExit({code!r})" in result.stderr
+    assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize(

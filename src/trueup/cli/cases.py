@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from trueup.cli.guard import complain
@@ -22,11 +24,12 @@ def print_cases(
     errors = []
     for contract in contracts:
         try:
-            session = open_session(contract, backend)
-            wanted = applicable_lanes(contract, session.backend.name)
-            listed[contract.id] = {
-                lane: session.cases(lane) for lane in wanted if lanes is None or lane in lanes
-            }
+            with redirect_stdout(sys.stderr):  # of what a kernel or a reference prints
+                session = open_session(contract, backend)
+                wanted = applicable_lanes(contract, session.backend.name)
+                listed[contract.id] = {
+                    lane: session.cases(lane) for lane in wanted if lanes is None or lane in lanes
+                }
         except OracleError as error:
             errors.append(str(error))
             complain(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,12 +34,15 @@ def gate(
 
     with gate_progress(str(path)) as progress:
         verdict = judge(path, profile=profile, progress=progress)
-    if report is not None:
-        from trueup.render.files import write_report
-        from trueup.render.html import gate_page
+    try:
+        _print(verdict, format)
+        sys.stdout.flush()
+    finally:  # printed first: a place that cannot be written must not cost the judgement
+        if report is not None:
+            from trueup.render.files import write_report
+            from trueup.render.html import gate_page
 
-        write_report(report, "gate.html", gate_page(verdict))
-    _print(verdict, format)
+            write_report(report, "gate.html", gate_page(verdict))
     raise typer.Exit(PASSED if verdict.verdict == "pass" else NOT_PASSED)
 
 

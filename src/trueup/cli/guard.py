@@ -27,6 +27,12 @@ class Guarded(TyperCommand):
             return result
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
+        except SystemExit as error:  # ours is typer.Exit: code under test must not choose our code
+            complain(
+                f"the code under test called exit: SystemExit({error.code!r}); nothing was judged\n"
+                "  fix: take sys.exit, exit and quit out of the kernel and the reference"
+            )
+            raise typer.Exit(CANNOT_JUDGE) from None
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -84,7 +85,8 @@ def verify(
     that is derived from the equation, never typed in.
     """
     lanes = _lanes(lane)
-    loaded, errors = _load(contracts)
+    with redirect_stdout(sys.stderr):  # what user code prints must not break a format
+        loaded, errors = _load(contracts)
     for message in errors:
         complain(message)
     if list_cases:
@@ -92,15 +94,20 @@ def verify(
 
         errors += print_cases(loaded, backend.value, lanes, as_json=format is Format.JSON)
         raise typer.Exit(CANNOT_JUDGE if errors else PASSED)
-    verification = _run(loaded, backend, lanes, case, seed, quiet, jobs, time_limit)
+    with redirect_stdout(sys.stderr):
+        verification = _run(loaded, backend, lanes, case, seed, quiet, jobs, time_limit)
     for message in verification.errors:
         complain(message)
     verification = _with_errors(verification, errors)
-    _record(verification, evidence, report)
-    _print(verification, format, quiet)
+    try:
+        _print(verification, format, quiet)
+        sys.stdout.flush()
+    finally:  # printed first: a place that cannot be written must not cost the judgement
+        recorded = _record(verification, evidence, report)
+    code = exit_code(verification) if recorded else CANNOT_JUDGE
     if verification.hung:
-        _leave(exit_code(verification))
-    raise typer.Exit(exit_code(verification))
+        _leave(code)
+    raise typer.Exit(code)
 
 
 def _leave(code: int) -> NoReturn:
@@ -141,18 +148,19 @@ def _load(paths: list[Path] | None) -> tuple[list[Contract], list[str]]:
 
     contracts: list[Contract] = []
     errors: list[str] = []
+    found: dict[Path, Path] = {}  # a file that is named twice is verified once
     for given in paths or [shipped_kernels()]:
         try:
-            found = find_contracts([given])
+            for path in find_contracts([given]):
+                found.setdefault(path.resolve(), path)
         except OracleError as error:
             errors.append(str(error))
-            continue
-        for path in found:
-            try:
-                contracts.append(load_contract(path))
-            except OracleError as error:
-                errors.append(str(error))
-    return contracts, errors
+    for path in found.values():
+        try:
+            contracts.append(load_contract(path))
+        except OracleError as error:
+            errors.append(str(error))
+    return contracts, list(dict.fromkeys(errors))
 
 
 def _run(
@@ -209,17 +217,29 @@ def _with_errors(verification: Verification, errors: list[str]) -> Verification:
     return replace(verification, verdict=verdict, errors=(*errors, *verification.errors))
 
 
-def _record(verification: Verification, evidence: Path, report: Path | None) -> None:
-    from trueup.errors import writing
+def _record(verification: Verification, evidence: Path, report: Path | None) -> bool:
+    """Write evidence and report; say which could not be written, and whether all were."""
+    from trueup.errors import FaceError, writing
+    from trueup.oracle.errors import OracleError
     from trueup.oracle.evidence import write_evidence
 
-    with writing(evidence):
-        write_evidence(verification, evidence)
+    recorded = True
+    try:
+        with writing(evidence):
+            write_evidence(verification, evidence)
+    except (FaceError, OracleError) as error:
+        complain(str(error))
+        recorded = False
     if report is not None:
         from trueup.render.files import write_report
         from trueup.render.html import verify_page
 
-        write_report(report, "verify.html", verify_page(verification))
+        try:
+            write_report(report, "verify.html", verify_page(verification))
+        except FaceError as error:
+            complain(str(error))
+            recorded = False
+    return recorded
 
 
 def _print(verification: Verification, format: Format, quiet: bool) -> None:

@@ -38,7 +38,14 @@ def ratio_text(ratio: float) -> str:
 
 def plural(count: int, noun: str) -> str:
     """Write a count with its noun."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def counted(cases: int, elements: int, launches: int) -> str:
+    """Say how much ran."""
+    counts = ((cases, "case"), (elements, "element"), (launches, "launch"))
+    return ", ".join(plural(count, noun) for count, noun in counts)
 
 
 def checked(
@@ -46,13 +53,8 @@ def checked(
 ) -> str:
     """Say in one line how much was checked, where, and what no reader should take it for."""
     names = sorted(set(backends))
-    parts = [
-        plural(contracts, "contract"),
-        plural(cases, "case"),
-        plural(elements, "element"),
-        f"{launches:,} {'launch' if launches == 1 else 'launches'}",
-    ]
-    line = ", ".join(parts) + (f" on {', '.join(names)}" if names else "")
+    line = f"{plural(contracts, 'contract')}, {counted(cases, elements, launches)}"
+    line += f" on {', '.join(names)}" if names else ""
     return f"{line}; host evidence is not GPU evidence" if "host" in names else line
 
 

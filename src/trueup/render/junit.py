@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Outcome, Verification
 from trueup.render.clean import printable
+from trueup.render.counts import counted
 from trueup.render.findings import Origin, alike, finding_text, headline
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def gate_junit(verdict: Verdict) -> str:
 
 def _lane(suite: ET.Element, contract: ContractVerdict, lane: LaneVerdict) -> None:
     case = _case(suite, contract.id, f"{contract.backend}-{lane.lane}", lane.seconds)
-    counts = f"{lane.cases} cases, {lane.elements} elements, {lane.launches} launches"
+    counts = counted(lane.cases, lane.elements, lane.launches)
     if lane.verdict is Outcome.SKIPPED:
         _set(ET.SubElement(case, "skipped"), message=lane.reason or "no reason given")
     elif lane.verdict is not Outcome.PASS:

@@ -22,6 +22,7 @@ from trueup.render.console import print_block
 from trueup.render.counts import (
     checked,
     contract_sum,
+    counted,
     ratio_text,
     totals,
 )
@@ -74,13 +75,12 @@ def lane_findings(contract: ContractVerdict) -> Iterator[tuple[Finding, Origin |
 
 def _show_contract(contract: ContractVerdict, out: Console) -> None:
     """Print a heading with the totals, and a row per lane."""
-    cases, elements, launches = totals(contract.lanes)
     out.print(
         Text.assemble(
             Text(one_line(f"{contract.id} ({contract.reading}) on {contract.backend}"), "bold"),
             ": ",
             Text(str(contract.verdict), STYLES[contract.verdict]),
-            f", {cases:,} cases, {elements:,} elements, {launches:,} launches",
+            f", {counted(*totals(contract.lanes))}",
         ),
         soft_wrap=True,
     )
