@@ -92,11 +92,13 @@ class RuleOutcome:
     columns: int
     rows: int
     reason: str = ""
+    summary: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
             "id": self.id,
+            "summary": self.summary,
             "status": self.status,
             "columns": self.columns,
             "rows": self.rows,

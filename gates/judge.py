@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +126,7 @@ def _table(
 
 
 def _verdict(judged: list[_Judged], profile: Profile, collector: Collector) -> Verdict:
-    outcomes = _merged([one.outcomes for one in judged])
+    outcomes = _merged([one.outcomes for one in judged], profile)
     checks = sum(outcome.columns for outcome in outcomes if outcome.status != "not_applied")
     rows = sum(one.info.rows for one in judged)
     if not checks:
@@ -149,14 +149,14 @@ def _verdict(judged: list[_Judged], profile: Profile, collector: Collector) -> V
     )
 
 
-def _merged(each: list[list[RuleOutcome]]) -> list[RuleOutcome]:
+def _merged(each: list[list[RuleOutcome]], profile: Profile) -> list[RuleOutcome]:
     """One outcome for each rule over all artifacts: the worst of them."""
     order = ("false", "undetermined", "true", "not_applied")
     out = []
-    for same in zip(*each, strict=True):
+    for rule, *same in zip(profile.rules, *each, strict=True):
         worst = min(same, key=lambda outcome: order.index(outcome.status))
         columns, rows = sum(one.columns for one in same), sum(one.rows for one in same)
-        out.append(RuleOutcome(worst.id, worst.status, columns, rows, worst.reason))
+        out.append(replace(worst, columns=columns, rows=rows, summary=rule.summary))
     return out
 
 

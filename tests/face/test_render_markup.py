@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -78,6 +79,24 @@ def test_a_strip_plot_is_well_formed_and_marks_what_is_beyond() -> None:
     assert len(root.findall(f".//{space}path")) == 4
     for circle in root.iter(f"{space}circle"):
         assert 0 <= float(circle.attrib["cx"]) <= 860
+
+
+@pytest.mark.parametrize(
+    "ratios",
+    [[0.5], [1.0], [0.0], [1e30], [1e-3, 1e3], [1.2, 0.9], [9.9], [1e-4, 3e7], [1e300], [150.0]],
+    ids=str,
+)
+def test_the_words_under_a_strip_plot_do_not_run_into_each_other(ratios: list[float]) -> None:
+    scores = [CaseScore(str(ratio), "f", ratio) for ratio in ratios]
+    texts = list(ET.fromstring(strip_plot(scores, "t")).iter("{http://www.w3.org/2000/svg}text"))
+    low = max(float(text.attrib["y"]) for text in texts) - 16  # the axis, without its name below
+    ticks = [t for t in texts if float(t.attrib["y"]) == low and t.attrib["class"] != "label"]
+    # 11 px letters of a usual sans-serif are 6 px wide on average.
+    spans = sorted((float(t.attrib["x"]), 3.0 * len(t.text or "")) for t in ticks)
+    assert {"1 = bound", "exact", "beyond"} <= {t.text for t in ticks}
+    for (x1, half1), (x2, half2) in pairwise(spans):
+        assert x2 - half2 - (x1 + half1) >= 4
+    assert spans[-1][0] + spans[-1][1] <= 860
 
 
 def test_a_strip_plot_of_nothing_is_nothing() -> None:

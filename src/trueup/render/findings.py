@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from trueup.render.clean import one_line, printable
 from trueup.render.counts import plural
+from trueup.render.paths import nearby
 
 
 class FindingLike(Protocol):
@@ -46,7 +47,15 @@ class Origin:
 
     def replay(self, case: str | None, seed: int | None) -> str:
         """Write the command that runs this lane, and this case of it, again."""
-        words = ["trueup", "verify", self.path, "--backend", self.backend, "--lane", self.lane]
+        words = [
+            "trueup",
+            "verify",
+            nearby(self.path),
+            "--backend",
+            self.backend,
+            "--lane",
+            self.lane,
+        ]
         if case is not None:
             words += ["--case", case]
         if seed is not None:

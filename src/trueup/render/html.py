@@ -12,9 +12,10 @@ from markupsafe import Markup
 from trueup import __version__
 from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Verification
 from trueup.render.clean import printable
-from trueup.render.counts import nearest, order, ratio_text, totals
+from trueup.render.counts import nearest, order, plural, ratio_text, totals
 from trueup.render.findings import details, headline
 from trueup.render.gate_text import gate_summary
+from trueup.render.paths import nearby
 from trueup.render.plots import line_plot, strip_plot
 from trueup.render.series import read_series
 from trueup.render.text import lane_findings, summary_line
@@ -22,6 +23,15 @@ from trueup.render.text import lane_findings, summary_line
 if TYPE_CHECKING:
     from trueup.gates.findings import Finding as GateFinding
     from trueup.gates.findings import Verdict
+
+
+# A rule's status in the words that the verdict over all rules uses.
+_OUTCOMES = {
+    "true": "pass",
+    "false": "fail",
+    "undetermined": "undetermined",
+    "not_applied": "not applied",
+}
 
 
 def verify_page(verification: Verification) -> str:
@@ -54,7 +64,13 @@ def gate_page(verdict: Verdict) -> str:
     return (
         _environment()
         .get_template("gate.html")
-        .render(verdict=verdict, summary=gate_summary(verdict), groups=groups, curves=curves)
+        .render(
+            verdict=verdict,
+            summary=gate_summary(verdict),
+            groups=groups,
+            curves=curves,
+            outcomes=_OUTCOMES,
+        )
     )
 
 
@@ -83,6 +99,7 @@ def _contract(contract: ContractVerdict) -> dict[str, Any]:
     scored = [lane for lane in contract.lanes if lane.scores]
     return {
         "it": contract,
+        "path": nearby(contract.path) if contract.path else None,
         "by_lane": {lane.lane: lane for lane in contract.lanes},
         "totals": totals(contract.lanes),
         "worst": nearest(contract.lanes),
@@ -98,8 +115,8 @@ def _contract(contract: ContractVerdict) -> dict[str, Any]:
 def _plot_title(contract: ContractVerdict, lane: LaneVerdict) -> str:
     worst = max((order(score.ratio) for score in lane.scores), default=math.nan)
     return (
-        f"{contract.id}, {lane.lane}: error over allowed for {len(lane.scores)} cases, "
-        f"worst {ratio_text(worst)}"
+        f"{contract.id}, {lane.lane}: error over allowed for "
+        f"{plural(len(lane.scores), 'case')}, worst {ratio_text(worst)}"
     )
 
 

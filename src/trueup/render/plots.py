@@ -15,6 +15,7 @@ from trueup.render.series import Series
 _WIDTH, _LABEL, _ROW, _TOP, _FOOT = 860, 190, 20, 8, 34
 _BAND = 48  # for what has no place on a logarithmic axis: exactly 0, and beyond every bound
 _LOW = 1e-4  # smaller ratios are drawn here: how far below the bound is then no longer news
+_BOUND = "1 = bound"
 _GUTTER, _TALL = 80, 150  # of a curve: room for its numbers, height
 
 
@@ -54,24 +55,38 @@ def _ratio_axis(finite: Sequence[float]) -> Callable[[float], float]:
 
 
 def _ratio_grid(place: Callable[[float], float], bottom: float, largest: float) -> list[Markup]:
-    """Draw the decades, the bound at 1, and the names of the axis and its two bands."""
-    parts = []
+    """Draw the bound at 1, the names of the axis and its two bands, and the decades that fit."""
+    one, exact, beyond = place(1.0), place(0.0), place(math.inf)
+    # Beside its line, where it would else run into the name of a band.
+    low, high = exact + _half("exact"), beyond - _half("beyond")
+    bound = min(max(one, low + _half(_BOUND)), high - _half(_BOUND))
+    parts = [
+        svg.line((one, _TOP), (one, bottom), "bound"),
+        svg.text(bound, bottom + 14, _BOUND, "middle", "tick strong"),
+        svg.text(exact, bottom + 14, "exact", "middle", "tick"),
+        svg.text(beyond, bottom + 14, "beyond", "middle", "tick"),
+    ]
+    taken = [
+        (x, _half(name)) for x, name in ((bound, _BOUND), (exact, "exact"), (beyond, "beyond"))
+    ]
     decades = range(int(math.log10(_LOW)), math.ceil(math.log10(largest)) + 1)
     every = max(1, len(decades) // 8)
     for power in decades:
-        x = place(10.0**power)
+        x, name = place(10.0**power), f"{10.0**power:g}"
         if power % every or power == 0 or not _LABEL + _BAND < x <= _WIDTH - _BAND:
             continue
         parts.append(svg.line((x, _TOP), (x, bottom), "grid"))
-        parts.append(svg.text(x, bottom + 14, f"{10.0**power:g}", "middle", "tick"))
-    one = place(1.0)
-    parts.append(svg.line((one, _TOP), (one, bottom), "bound"))
-    parts.append(svg.text(one, bottom + 14, "1 = bound", "middle", "tick strong"))
-    parts.append(svg.text(place(0.0), bottom + 14, "exact", "middle", "tick"))
-    parts.append(svg.text(place(math.inf), bottom + 14, "beyond", "middle", "tick"))
+        if all(abs(x - other) >= half + _half(name) for other, half in taken):
+            parts.append(svg.text(x, bottom + 14, name, "middle", "tick"))
+            taken.append((x, _half(name)))
     middle = (_LABEL + _WIDTH) / 2
     name = "worst error / allowed error, per case"
     return [*parts, svg.text(middle, bottom + 30, name, "middle", "tick")]
+
+
+def _half(words: str) -> float:
+    """Half the room that words of the axis take, with a gap: what is nearer would run into them."""
+    return 3.3 * len(words) + 4
 
 
 def _mark(x: float, y: float, score: CaseScore) -> Markup:
