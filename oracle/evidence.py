@@ -13,6 +13,7 @@ import math
 import os
 import platform
 import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -28,7 +29,7 @@ from trueup.oracle.verdict import Verification
 
 FORMAT = "trueup.evidence/1"
 
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 
 
 def digests(session: Session) -> dict[str, str]:
@@ -40,8 +41,8 @@ def digests(session: Session) -> dict[str, str]:
     source = session.contract.source
     if source is None:
         assert session.contract.python is not None
-        file = session.contract.path.parent / session.contract.python.partition(":")[0]
-        if file.is_file():
+        file = _python_file(session.contract.python, session.contract.path.parent)
+        if file is not None:
             found["kernel"] = hashlib.sha256(file.read_bytes()).hexdigest()
         return found
     found["kernel"] = hashlib.sha256(source.path.read_bytes()).hexdigest()
@@ -50,6 +51,16 @@ def digests(session: Session) -> dict[str, str]:
             name = os.path.relpath(header, source.path.parent)
             found[f"include:{name}"] = hashlib.sha256(header.read_bytes()).hexdigest()
     return found
+
+
+def _python_file(python: str, folder: Path) -> Path | None:
+    """Find the source of `file.py:function` or `module:function`."""
+    name = python.rpartition(":")[0]
+    if (folder / name).is_file():
+        return folder / name
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    return Path(file) if file else None
 
 
 def _headers(path: Path, include: tuple[Path, ...]) -> list[Path]:
@@ -93,6 +104,7 @@ def record(verification: Verification) -> dict[str, Any]:
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "verdict": str(verification.verdict),
+        "scope": dict(verification.scope),
         "environment": dict(verification.environment),
         "contracts": [_finite(asdict(contract)) for contract in verification.contracts],
         "skipped": [asdict(skip) for skip in verification.skipped],

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.oracle.backends.base import NAN_FILL, AnyArray, Buffer
+from trueup.oracle.backends.base import NAN_FILL, AnyArray, Buffer, Fault, RunOptions
 from trueup.oracle.contract import Arg
+from trueup.oracle.errors import ContractError
 
 
 def filled(shape: tuple[int, ...], dtype: np.dtype[Any], pattern: int = NAN_FILL) -> AnyArray:
@@ -43,6 +44,30 @@ def logical(arg: Arg, axes: Mapping[str, int], storage: AnyArray) -> AnyArray:
     return _view(storage, arg.sizes(axes), _strides(arg, axes), writeable=False).copy()
 
 
+def stray_writes(
+    arg: Arg, axes: Mapping[str, int], buffer: Buffer, storage: AnyArray, options: RunOptions
+) -> list[Fault]:
+    """Find writes into the gaps of a strided output, and truth values that are neither 0 nor 1."""
+    if arg.role not in ("out", "inout"):
+        return []
+    if arg.dtype == "bool" and bool((storage.view(np.uint8) > 1).any()):
+        message = "a truth value is stored as another byte than 0 or 1"
+        return [Fault("misuse", message, buffer=arg.name)]
+    if arg.strides is None or arg.name in options.dirty:
+        return []
+    before = buffer.initial if buffer.initial is not None else None
+    if before is None:
+        before = filled(buffer.shape, buffer.dtype, options.fill)
+    gap = np.ones(buffer.shape, dtype=bool)
+    _view(gap, arg.sizes(axes), _strides(arg, axes), writeable=True)[...] = False
+    moved = gap & ~same_bits(storage, before)
+    if not moved.any():
+        return []
+    at = int(np.argmax(moved))
+    message = f"element {at} of the storage, between the strides, was written"
+    return [Fault("guard overwritten", message, buffer=arg.name)]
+
+
 def written_mask(arg: Arg, axes: Mapping[str, int]) -> NDArray[np.bool_]:
     """Return which elements of an output the contract says are written."""
     shape = arg.sizes(axes)
@@ -71,7 +96,15 @@ def same_bits(first: AnyArray, second: AnyArray) -> NDArray[np.bool_]:
 
 def _strides(arg: Arg, axes: Mapping[str, int]) -> tuple[int, ...]:
     assert arg.strides is not None
-    return tuple(e.value(axes, f"strides of {arg.name}") for e in arg.strides)
+    strides = tuple(e.value(axes, f"strides of {arg.name}") for e in arg.strides)
+    if any(stride < 0 for stride in strides):
+        raise ContractError(
+            "a stride is negative",
+            where=f"strides of {arg.name}",
+            got=f"{strides} at {dict(axes)}",
+            expected="elements from the buffer's start on, 0 or more",
+        )
+    return strides
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -15,12 +15,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import trueup.reference
+from trueup.oracle.backends.python.limit import TimeLimit, time_limit
+from trueup.oracle.bounds import Evaluator
+from trueup.oracle.bounds.digest import installed
+from trueup.oracle.bounds.plain import plain_values
 from trueup.oracle.contract import Contract
-from trueup.oracle.errors import ContractError
+from trueup.oracle.errors import ContractError, OracleError
 from trueup.reference import Equation, ReferenceError_, get
+
+if TYPE_CHECKING:
+    from trueup.oracle.inputs import Draw
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,44 @@ def resolve(contract: Contract) -> Reference:
     return reference
 
 
+def check_values(contract: Contract, draw: Draw, evaluator: Evaluator, seconds: float) -> None:
+    """Hold what a reference returns to the contract: in time, in shape, and the same twice.
+
+    Raises OracleError naming the output and both shapes.
+    """
+    where = f"{contract.path}: reference {contract.reference}"
+    try:
+        with time_limit(seconds):
+            values = evaluator.values()
+    except TimeLimit:
+        raise OracleError(
+            f"the reference had not returned after {seconds:g} s",
+            where=where,
+            got=f"case {draw.case.id}",
+            fix="correct its loops, or allow it more with --time-limit",
+        ) from None
+    for arg, value in zip(contract.outputs, values, strict=True):
+        wanted = arg.sizes(draw.case.axes)
+        if value.shape != wanted:
+            raise OracleError(
+                f"the reference returns another shape for `{arg.name}`",
+                where=where,
+                got=f"{value.shape} in case {draw.case.id}",
+                expected=str(wanted),
+                fix="return the out and inout arrays in the order of the contract's [[arg]] tables",
+            )
+    if ":" not in contract.reference:  # the catalogue's own are held by its tests
+        return
+    again = plain_values(evaluator.forms[0], evaluator.inputs, len(values))
+    if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(values, again, strict=True)):
+        raise OracleError(
+            "the reference is not deterministic: called twice on the same inputs, it differs",
+            where=where,
+            got=f"case {draw.case.id}",
+            fix="take every random number as an input",
+        )
+
+
 def _as_contract_error(contract: Contract, key: str, error: ReferenceError_) -> ContractError:
     return ContractError(
         error.what,
@@ -116,7 +163,21 @@ def _load(contract: Contract) -> tuple[Callable[..., Any], str]:
             where=where,
             expected="one of " + (", ".join(have) or "(the file defines none)"),
         )
-    return function, hashlib.sha256(data).hexdigest()
+    return function, _with_helpers(module, data)
+
+
+def _with_helpers(module: ModuleType, data: bytes) -> str:
+    """Digest a reference file together with the user's own modules it takes names from."""
+    files = set()
+    for value in vars(module).values():
+        source = value if isinstance(value, ModuleType) else inspect.getmodule(value)
+        file = getattr(source, "__file__", None)
+        if source is not None and file and not installed(source.__name__, file):
+            files.add(file)
+    digest = hashlib.sha256(data)
+    for file in sorted(files - {module.__file__}):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
 
 
 def _import(path: Path, digest: str, where: str) -> ModuleType:
@@ -131,7 +192,7 @@ def _import(path: Path, digest: str, where: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         line = getattr(error, "lineno", None) or _last_line(error, path)
         raise ContractError(

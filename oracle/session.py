@@ -25,8 +25,8 @@ from trueup.oracle.bounds import Evaluator
 from trueup.oracle.contract import Arg, Contract, LaunchPlan
 from trueup.oracle.errors import ContractError
 from trueup.oracle.inputs import Draw
-from trueup.oracle.memory import buffer_of, filled, logical
-from trueup.oracle.references import Reference, resolve
+from trueup.oracle.memory import buffer_of, filled, logical, stray_writes
+from trueup.oracle.references import Reference, check_values, resolve
 
 # What any CUDA device of the supported generations takes.
 _MAX_THREADS, _MAX_GRID, _MAX_SHARED = 1024, (2**31 - 1, 65535, 65535), 227 * 1024
@@ -66,12 +66,16 @@ class Session:
         if options.dirty:
             options = replace(options, dirty=self._dirty(buffers, options.dirty))
         result = self.kernel.run(self.launches(draw), buffers, options)
-        shown = {
-            arg.name: logical(arg, axes, result.buffers[arg.name])
-            for arg in args
-            if arg.name in result.buffers
-        }
-        return replace(result, buffers=shown)
+        faults = list(result.faults)
+        shown: dict[str, AnyArray] = {}
+        for arg, buffer in zip(args, buffers, strict=True):
+            if arg.name not in result.buffers:
+                continue
+            storage = result.buffers[arg.name]
+            if not result.faults:
+                faults += stray_writes(arg, axes, buffer, storage, options)
+            shown[arg.name] = logical(arg, axes, storage)
+        return replace(result, buffers=shown, faults=tuple(faults))
 
     def launches(self, draw: Draw) -> list[Launch]:
         """Resolve the contract's launches at the draw's sizes."""
@@ -95,13 +99,15 @@ class Session:
             forms: Sequence[Callable[..., Any]] = (
                 self.reference.forms if reading is None else self.reference.forms_of(reading)
             )
-            self._evaluators[key] = Evaluator(
+            evaluator = Evaluator(
                 forms,
                 dict(draw.wide),
                 self.contract.precision,
                 [arg.dtype for arg in self.contract.outputs],
                 seed=draw.seed,
             )
+            check_values(self.contract, draw, evaluator, self.time_limit)
+            self._evaluators[key] = evaluator
         return self._evaluators[key]
 
     def outputs(self, result: RunResult) -> list[AnyArray]:

@@ -117,3 +117,5 @@ class Verification:
     errors: tuple[str, ...] = ()  # contracts that could not be judged, as messages
     environment: Mapping[str, Any] = field(default_factory=dict)
     hung: bool = False  # a kernel never came back: only leaving the process ends it
+    # What was asked for: backend, lanes (None: all that apply), case (None: all), seed.
+    scope: Mapping[str, Any] = field(default_factory=dict)

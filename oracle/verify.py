@@ -165,7 +165,12 @@ def verify(
         for contract in wanted:
             lost = any(result.lost for result in results)
             results.append(isolated(contract, task) if lost else judge(contract, task, progress))
-    return _sum_up(backend, results, skipped)
+    skipped += [
+        Skip(c.id, None, f"declared aliasing of {a} and {b} is not checked: no lane does it yet")
+        for c in wanted
+        for a, b in c.alias
+    ]
+    return _sum_up(task, results, skipped)
 
 
 def judge(
@@ -188,6 +193,9 @@ def judge(
         lanes = tuple(opened.run(name, task.case, task.seed, progress) for name in names)
     except OracleError as error:
         return Judged(contract.id, error=f"{contract.id}: {error.message()}")
+    except SystemExit:
+        message = "its reference or its kernel left the process by sys.exit; remove the call"
+        return Judged(contract.id, error=f"{contract.id}: {message}")
     findings = () if task.case is not None else minimums(contract, lanes)
     verdict = ContractVerdict(
         id=contract.id,
@@ -259,7 +267,7 @@ def _told(
     return lambda contract, done: progress(Progress(contract, "", "", done, total))
 
 
-def _sum_up(backend: str, results: Sequence[Judged], skipped: Sequence[Skip]) -> Verification:
+def _sum_up(task: Task, results: Sequence[Judged], skipped: Sequence[Skip]) -> Verification:
     verdicts = tuple(result.verdict for result in results if result.verdict is not None)
     errors = tuple(result.error for result in results if result.error is not None)
     lanes = [
@@ -270,12 +278,18 @@ def _sum_up(backend: str, results: Sequence[Judged], skipped: Sequence[Skip]) ->
     ]
     return Verification(
         _sum([verdict.verdict for verdict in verdicts], errors),
-        "+".join(dict.fromkeys(verdict.backend for verdict in verdicts)) or backend,
+        "+".join(dict.fromkeys(verdict.backend for verdict in verdicts)) or task.backend,
         verdicts,
         (*skipped, *lanes),
         errors,
         environment(),
         any(result.hung for result in results),
+        {
+            "backend": task.backend,
+            "lanes": None if task.lanes is None else list(task.lanes),
+            "case": task.case,
+            "seed": task.seed,
+        },
     )
 
 

@@ -107,7 +107,7 @@ class _Walk:
         elif isinstance(value, type):
             self._class(value)
         elif isinstance(value, types.ModuleType):
-            self.text(value.__name__, str(getattr(value, "__version__", "")))
+            self._module(value)
         elif isinstance(value, types.GenericAlias) or type(value).__module__ == "typing":
             self.text(repr(value))
         elif callable(value) and not hasattr(value, "__dict__"):
@@ -116,6 +116,21 @@ class _Walk:
             self.text(getattr(value, "__module__", "") or "", value.__name__)
         else:
             raise _Opaque
+
+    def _module(self, module: types.ModuleType) -> None:
+        """A library by its version; a module of the user's by its text, helpers included."""
+        self.text(module.__name__, str(getattr(module, "__version__", "")))
+        file = getattr(module, "__file__", None)
+        if file is None or installed(module.__name__, file):
+            return
+        try:
+            self.digest.update(Path(file).read_bytes())
+        except OSError:
+            raise _Opaque from None
+        for name, inner in sorted(vars(module).items()):
+            if isinstance(inner, types.ModuleType):
+                self.text(name)
+                self._object(inner)
 
     def _code(self, code: types.CodeType) -> None:
         self.digest.update(code.co_code)
@@ -161,3 +176,11 @@ def _names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             names |= _names(constant)
     return names
+
+
+def installed(name: str, file: str) -> bool:
+    """Whether a module is the standard library's or an installed package's, not the user's own."""
+    if name.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    parts = Path(file).parts
+    return "site-packages" in parts or "dist-packages" in parts

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.oracle.bounds.errors import BoundsError
+from trueup.oracle.bounds.formats import Format
 from trueup.oracle.bounds.plain import Inputs, copied, flattened
 from trueup.oracle.bounds.rule import Samples, alternative
 
@@ -54,7 +55,7 @@ def _gather(
     gathered = [Samples(value) for value in plain]
     failed = 0
     for _ in range(effort.samples):
-        moved = _moved(job.inputs, job.precision.elementwise.u, rng)
+        moved = _moved(job.inputs, job.precision.elementwise, rng)
         try:
             with np.errstate(all="ignore"):
                 rows = [np.asarray(r)[None] for r in flattened(form(**moved))]
@@ -73,12 +74,15 @@ def _gather(
     return gathered
 
 
-def _moved(inputs: Inputs, u: float, rng: np.random.Generator) -> Inputs:
+def _moved(inputs: Inputs, fmt: Format, rng: np.random.Generator) -> Inputs:
+    u, floor = fmt.u, fmt.least / 2.0
+
     def move(value: Any) -> Any:
         if isinstance(value, float):
             return value * (1.0 + u * rng.uniform(-1.0, 1.0))
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            return value * (1.0 + u * rng.uniform(-1.0, 1.0, value.shape))
+            reach = np.where(value == 0, 0.0, u * np.abs(value) + floor)
+            return value + reach * np.sign(value) * rng.uniform(-1.0, 1.0, value.shape)
         return value
 
     return {name: move(value) for name, value in copied(inputs).items()}

@@ -60,7 +60,7 @@ def plain_values(form: Callable[..., Any], inputs: Inputs, outputs: int) -> tupl
             result = flattened(form(**copied(inputs)))
     except (BoundsError, ReferenceError_):
         raise
-    except Exception as error:  # the reference may be the user's own
+    except (Exception, SystemExit) as error:  # the reference may be the user's own
         raise BoundsError(
             f"the reference raised {type(error).__name__}: {error}",
             where=_place(error),
@@ -76,9 +76,16 @@ def plain_values(form: Callable[..., Any], inputs: Inputs, outputs: int) -> tupl
     for value in values:
         if value.dtype.kind not in "biuf":
             raise BoundsError(
-                f"the reference returned an array of dtype {value.dtype}; expected numbers"
+                f"the reference returned {_kind(value)}; expected an array of numbers"
             )
     return values
+
+
+def _kind(value: Array) -> str:
+    """Name what was returned instead of numbers."""
+    if value.dtype == object and value.ndim == 0:
+        return type(value.item()).__name__
+    return f"an array of dtype {value.dtype}"
 
 
 def _place(error: BaseException) -> str:

@@ -90,7 +90,8 @@ class Samples:
         spread = float(np.sqrt(np.mean(np.square(self.scales)))) if self.scales else 0.0
         size = _finite(np.asarray(size, dtype=np.float64))
         if fmt is not None and not bool(fmt.represents(base).all()):
-            rounding = fmt.u / 3.0**0.5 * np.abs(base).astype(np.float64)
+            half = np.maximum(fmt.u * np.abs(base).astype(np.float64), fmt.least / 2.0)
+            rounding = half / 3.0**0.5
             spread = float(np.hypot(spread, np.sqrt(((rounding * base) ** 2).sum()) / power))
             size = np.hypot(size, rounding)
         reach = np.abs(base).astype(np.float64).ravel()

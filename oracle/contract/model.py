@@ -13,6 +13,7 @@ from trueup.oracle.backends.base import Source
 from trueup.oracle.bounds import Precision
 from trueup.oracle.contract.expressions import Expression
 from trueup.oracle.contract.formats import DTYPES
+from trueup.oracle.errors import ContractError
 
 ArgRole = Literal["in", "out", "inout", "scalar", "axis", "workspace"]
 
@@ -24,6 +25,13 @@ class Limit:
     low: int = 1
     high: int = 1 << 31
     multiple: int = 1
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        parts = [f"at least {self.low}"]
+        parts += [f"at most {self.high}"] if self.high < 1 << 31 else []
+        parts += [f"a multiple of {self.multiple}"] if self.multiple > 1 else []
+        return ", ".join(parts)
 
     def admits(self, size: int) -> bool:
         """Whether a size is legal."""
@@ -59,7 +67,15 @@ class Arg:
 
     def sizes(self, axes: Mapping[str, int]) -> tuple[int, ...]:
         """Evaluate the shape at the given axis sizes."""
-        return tuple(e.value(axes, f"shape of {self.name}") for e in self.shape)
+        shape = tuple(e.value(axes, f"shape of {self.name}") for e in self.shape)
+        if any(size < 0 for size in shape):
+            raise ContractError(
+                f"the shape of `{self.name}` is negative",
+                where=f"shape of {self.name}",
+                got=f"{shape} at {dict(axes)}",
+                fix="state the legal sizes in [contract] limits",
+            )
+        return shape
 
 
 @dataclass(frozen=True)

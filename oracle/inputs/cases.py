@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +125,8 @@ def draw(contract: Contract, reference: Reference, case: Case, seed: int) -> Dra
         arg.name: _ordinary(arg, domains.get(arg.name), shapes[arg.name], rng, sizes)
         for arg in inputs
     }
-    values = _apply_family(reference, case.family, rng, sizes, values, domains)
+    free = {arg.name for arg in inputs if _free(arg, domains.get(arg.name))}
+    values = _apply_family(reference, case.family, rng, sizes, values, free)
     native = {
         arg.name: rounded(
             np.broadcast_to(values[arg.name], shapes[arg.name]), arg.numpy, domains.get(arg.name)
@@ -194,13 +195,24 @@ def _ordinary(
     return np.asarray(ordinary(REAL, shape, rng, sizes), dtype=np.float64)
 
 
+def _free(arg: Arg, domain: Domain | None) -> bool:
+    """Whether a family may change an array: floats that may be any number.
+
+    The typical range of a declared domain is where values are usually drawn, not what is legal;
+    a contract's `range` is what is legal, and integers may be indices.
+    """
+    if arg.numpy.kind in "iub" or (domain is None and arg.legal is not None):
+        return False
+    return domain is None or domain.kind == "real"
+
+
 def _apply_family(
     reference: Reference,
     name: str,
     rng: np.random.Generator,
     sizes: Mapping[str, int],
     values: dict[str, Any],
-    domains: Mapping[str, Domain],
+    free: Container[str],
 ) -> dict[str, Any]:
     equation = reference.equation
     own = {family.name: family for family in equation.families} if equation else {}
@@ -210,8 +222,7 @@ def _apply_family(
         family = next(family for family in GENERIC if family.name == name)
         for key, value in values.items():
             array = np.asarray(value, dtype=np.float64)
-            domain = domains.get(key, REAL)
-            if array.ndim and domain.kind == "real":
+            if array.ndim and key in free:
                 values[key] = family.change(rng, array)
     if equation is not None and equation.prepare is not None:
         values = dict(equation.prepare(rng, sizes, values))

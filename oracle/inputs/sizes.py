@@ -14,12 +14,13 @@ from trueup.oracle.contract import Contract, Limit
 
 WARP = 32
 # Beyond this many elements in the product of all axes a case costs seconds, not milliseconds.
-_LARGEST_PRODUCT = 1 << 16
+# More than a 16-bit index holds, so that one shows.
+_LARGEST_PRODUCT = 70_000
 _LARGEST_BUFFER = 1 << 19
 # Larger tiles than a block has threads are caps of a grid; the long size goes beyond them.
 _LARGEST_TILE = 1024
 # A row of this length fits neither the registers nor the shared memory of one block.
-_LONG = 20_011
+_LONG = 23_003  # times 3 it is beyond 65,536
 _COMPANIONS = (5, 3, 7, 11, 2, 13)
 
 
@@ -32,8 +33,9 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
     found: list[dict[str, int]] = []
 
     def add(sizes: Mapping[str, int]) -> None:
-        legal = {axis: nearest(limits[axis], size) for axis, size in sizes.items()}
-        if legal not in found and (not found or _affordable(contract, legal)):
+        legal = {axis: nearest(limits[axis], sizes[axis]) for axis in axes}
+        smallest = all(size <= nearest(limits[a], 1) + 2 for a, size in legal.items())
+        if legal not in found and (not found or smallest or _affordable(contract, legal)):
             found.append(legal)
 
     add({axis: (9, 14, 6, 4, 3, 2)[i % 6] for i, axis in enumerate(axes)})
@@ -48,9 +50,17 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
                 if other != axis
             }
             add({name: size if name == axis else others[name] for name in axes})
-        add({name: _LONG if name == axis else 1 for name in axes})
+        add({name: _LONG if name == axis else (3, 1)[i > 1] for i, name in _ranked(axes, axis)})
     add(dict.fromkeys(axes, 1))
+    for axis in axes:  # one step above the least of an axis, where limits leave no small sizes
+        least = {name: nearest(limits[name], 1) for name in axes}
+        add(least | {axis: nearest(limits[axis], least[axis] + 1)})
     return found
+
+
+def _ranked(axes: tuple[str, ...], first: str) -> list[tuple[int, str]]:
+    """Number the axes, the given one first: one companion of a long axis has several rows."""
+    return list(enumerate(sorted(axes, key=lambda name: name != first)))
 
 
 def _affordable(contract: Contract, sizes: Mapping[str, int]) -> bool:
@@ -75,6 +85,8 @@ def _candidates(contract: Contract, axis: str) -> list[int]:
     for tile in tiles:
         sizes |= {tile - 1, tile, tile + 1}
     sizes.add(2 * max(tiles, default=WARP) + 1)
+    for threads in _strides(contract):
+        sizes |= {threads, threads + 1, 2 * threads + 1}
     return sorted(size for size in sizes if size >= 1)
 
 
@@ -90,3 +102,13 @@ def _tiles(contract: Contract, axis: str) -> set[int]:
         if len(constant) == len(launch.block):
             tiles.add(math.prod(constant))
     return {tile for tile in tiles if 1 < tile <= _LARGEST_TILE}
+
+
+def _strides(contract: Contract) -> set[int]:
+    """Find the threads of fixed grids: beyond them a loop over the grid takes a second turn."""
+    found = set()
+    for launch in contract.launches:
+        extents = [*launch.grid, *launch.block]
+        if not any(e.names for e in extents):
+            found.add(math.prod(e.value({}) for e in extents))
+    return {threads for threads in found if 1 < threads < _LARGEST_PRODUCT // 2}

@@ -17,8 +17,12 @@ import numpy as np
 
 from trueup.oracle.backends.base import AnyArray
 from trueup.oracle.bounds import Evaluation, judge
+from trueup.oracle.contract import Arg
+from trueup.oracle.errors import OracleError
 from trueup.oracle.inputs import Draw
 from trueup.oracle.inputs.draw import rounded, widened
+from trueup.oracle.lanes.judging import failing
+from trueup.oracle.memory import written_mask
 from trueup.oracle.session import Session
 from trueup.reference import NotApplicable
 
@@ -41,54 +45,64 @@ class Power:
 
     def never_different(self) -> list[str]:
         """Name the other readings that give the right output itself in every case."""
-        return sorted(self.equal - self.accepted - self.rejected - PLAIN)
+        names = self.equal - self.accepted - self.rejected
+        return sorted(name for name in names if name.split(" in ")[0] not in PLAIN)
 
 
 def weigh(session: Session, draw: Draw, evaluation: Evaluation, power: Power) -> bool:
     """Try every wrong output against a case's bounds; whether the case rejects the plain ones."""
-    strong = True
-    for name, outputs in plainly_wrong(session, draw, evaluation.values):
-        strong &= _try(session, evaluation, name, outputs, power)
+    found: list[bool | None] = []
+    for index, arg in enumerate(session.contract.outputs):
+        for name, output in plainly_wrong(session, draw, arg, evaluation.values[index]):
+            outputs = [*evaluation.values]
+            outputs[index] = output
+            label = f"{name} in {arg.name}" if len(outputs) > 1 else name
+            found.append(_try(session, draw, evaluation, label, outputs, power))
     for name, outputs in other_readings(session, draw, power.rejected):
-        _try(session, evaluation, name, outputs, power)
-    return strong
+        _try(session, draw, evaluation, name, outputs, power)
+    return True in found and False not in found
 
 
 def _try(
-    session: Session, evaluation: Evaluation, name: str, outputs: Sequence[AnyArray], power: Power
-) -> bool:
-    """Judge a wrong output; true where it is rejected or is no different from the right one."""
-    dtypes = [arg.numpy for arg in session.contract.outputs]
+    session: Session,
+    draw: Draw,
+    evaluation: Evaluation,
+    name: str,
+    outputs: Sequence[AnyArray],
+    power: Power,
+) -> bool | None:
+    """Judge a wrong output: rejected, accepted, or None where it is the right one after all."""
+    args = session.contract.outputs
+    masks = [written_mask(arg, draw.case.axes) for arg in args]
+    dtypes = [arg.numpy for arg in args]
     stored = [widened(rounded(o, d, None)) for o, d in zip(outputs, dtypes, strict=True)]
     right = [widened(rounded(v, d, None)) for v, d in zip(evaluation.values, dtypes, strict=True)]
-    if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(stored, right, strict=True)):
+    if all(
+        np.array_equal(a[m], b[m], equal_nan=True)
+        for a, b, m in zip(stored, right, masks, strict=True)
+    ):
         power.equal.add(name)
-        return True
-    found = any(bool((j.failed | j.nonfinite_mismatch).any()) for j in judge(evaluation, stored))
+        return None
+    judgements = judge(evaluation, stored)
+    found = any(
+        bool(failing(session, draw, j, arg).any()) for j, arg in zip(judgements, args, strict=True)
+    )
     (power.rejected if found else power.accepted).add(name)
     return found
 
 
 def plainly_wrong(
-    session: Session, draw: Draw, values: Sequence[AnyArray]
-) -> Iterator[tuple[str, list[Any]]]:
-    """Yield outputs that no kernel may pass with."""
-    yield "zeros", [np.zeros_like(v) for v in values]
-    numbers = [v for v in values if v.dtype.kind == "f"]
-    if numbers:
-        yield "twice the value", [v * 2 if v.dtype.kind == "f" else v for v in values]
-        yield "sign flipped", [-v if v.dtype.kind == "f" else v for v in values]
-    yield "rows shifted by one", [np.roll(v, 1, axis=0) if v.ndim else v for v in values]
-    inout = session.contract.with_role("inout")
-    if inout:
-        unchanged = {arg.name for arg in inout}
-        yield (
-            "inputs unchanged",
-            [
-                np.asarray(draw.wide[arg.name]) if arg.name in unchanged else value
-                for arg, value in zip(session.contract.outputs, values, strict=True)
-            ],
-        )
+    session: Session, draw: Draw, arg: Arg, value: AnyArray
+) -> Iterator[tuple[str, AnyArray]]:
+    """Yield outputs that no kernel may pass with, for one output."""
+    yield "zeros", np.zeros_like(value)
+    if value.dtype.kind == "f":
+        yield "twice the value", value * 2
+        yield "sign flipped", -value
+    if value.ndim:
+        yield "rows shifted by one", np.roll(value, 1, axis=0)
+    if arg.role == "inout":
+        yield "inputs unchanged", np.asarray(draw.wide[arg.name])
 
 
 def other_readings(
@@ -107,4 +121,21 @@ def other_readings(
                 result = session.reference.forms_of(name)[0](**draw.wide)
         except NotApplicable:
             continue
-        yield name, list(result) if isinstance(result, tuple) else [result]
+        except Exception as error:
+            raise OracleError(
+                f"the variant `{name}` of the reference raised {type(error).__name__}: {error}",
+                where=session.reference.id,
+                got=f"case {draw.case.id}",
+                fix="correct it, or raise trueup.reference.NotApplicable where it has no meaning",
+            ) from error
+        outputs = list(result) if isinstance(result, tuple) else [result]
+        shapes = [np.shape(output) for output in outputs]
+        wanted = [arg.sizes(draw.case.axes) for arg in session.contract.outputs]
+        if shapes != wanted:
+            raise OracleError(
+                f"the variant `{name}` of the reference returns other shapes",
+                where=session.reference.id,
+                got=f"{shapes} in case {draw.case.id}",
+                expected=str(wanted),
+            )
+        yield name, [np.asarray(output) for output in outputs]

@@ -8,6 +8,7 @@ finite, and then only zeros and subnormal numbers are tried.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
@@ -31,7 +32,8 @@ FINITE = {"zero": 0.0, "-zero": -0.0, "subnormal": None}
 def cases(session: Session) -> list[Case]:
     """A few small sizes: positions matter here, not extents."""
     few = few_cases(session.contract, count=6)
-    return [case for case in few if math.prod(case.axes.values()) <= _LARGEST] or few[:1]
+    small = [case for case in few if math.prod(case.axes.values()) <= _LARGEST]
+    return small or few[:1]
 
 
 def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
@@ -48,8 +50,13 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
         for arg in arrays:
             if not ordinary.native[arg.name].size:
                 continue
-            for turn, kind in enumerate(kinds):
-                _try(session, tally, place(session.contract, ordinary, arg, kind, turn), arg, kind)
+            for kind in kinds:
+                inputs = place(session.contract, ordinary, arg, kind)
+                _try(session, tally, inputs, arg, kind)
+            for spot in spots(ordinary.native[arg.name].size):
+                inputs = place(session.contract, ordinary, arg, "nan", spot)
+                if session.contract.nan != "ignore":
+                    _try(session, tally, inputs, arg, "nan")
         tally.cases += 1
     return tally.verdict()
 
@@ -72,17 +79,29 @@ def _arrays(session: Session) -> list[Arg]:
     return [
         arg
         for arg in session.contract.with_role("in", "inout")
-        if arg.numpy.kind not in "iub" and domains.get(arg.name, "real") in free
+        if arg.numpy.kind not in "iub"
+        and domains.get(arg.name, "real") in free
+        and (arg.name in domains or arg.legal is None)
     ]
 
 
-def place(contract: Contract, inputs: Draw, arg: Arg, kind: str, turn: int) -> Draw:
-    """Put one special value into one input; subnormal scales the whole array."""
+def spots(size: int) -> list[int]:
+    """List where a NaN is tried as well: in the middle and at the very end."""
+    return sorted({size // 2, size - 1} - {0})
+
+
+def place(contract: Contract, inputs: Draw, arg: Arg, kind: str, spot: int | None = None) -> Draw:
+    """Put one special value into one input; subnormal scales the whole array.
+
+    Without a `spot` it is a place of the array that differs from kind to kind and case to case.
+    """
     array: NDArray[Any] = inputs.native[arg.name].copy()
     if kind == "subnormal":
         tiny = float(np.finfo(array.dtype).tiny) if array.dtype.itemsize > 2 else 2.0**-120
         array = (array.astype(np.float64) * tiny * 0.125).astype(array.dtype)
     else:
-        spot = (turn * 7 + inputs.seed) % array.size
+        if spot is None:
+            label = f"{inputs.case.id} {arg.name} {kind} {inputs.seed}".encode()
+            spot = int.from_bytes(hashlib.sha256(label).digest()[:4], "big") % array.size
         array.reshape(-1)[spot] = {**NOT_FINITE, **FINITE}[kind]
     return with_native(inputs, contract, {arg.name: array})

@@ -18,7 +18,8 @@ MOST_FINDINGS = 12
 MOST_FAILING_CASES = 6
 
 _FIX = {
-    "crash": "the kernel reads or writes memory it does not own; check its guards and indices",
+    "crash": "the message says what happened: memory the kernel does not own (check guards and "
+    "indices), a trap, or an exception of its own",
     "time limit": "the kernel does not return; check loop conditions and waits on other blocks",
     "deadlock": "every thread that takes part must reach the barrier; check branches around it",
     "divergent barrier": "move the barrier out of the branch, so that all threads reach the same",
@@ -47,6 +48,7 @@ class Tally:
     more: int = 0
     scores: list[CaseScore] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
+    doubts: dict[str, None] = field(default_factory=dict)  # what makes the lane inconclusive
     started: float = field(default_factory=perf_counter)
 
     def begin(self, draw_id: str) -> None:
@@ -105,8 +107,9 @@ class Tally:
         if self.more:
             self.notes[f"{self.more} further findings of this lane are not listed"] = None
         outcome = Outcome.PASS
-        if inconclusive:
+        if inconclusive or self.doubts:
             outcome = Outcome.INCONCLUSIVE
+            reason = "; ".join([*([reason] if reason else []), *self.doubts])
         if self.findings:
             outcome, reason = Outcome.FAIL, None
         elif self.cases == 0:

@@ -138,7 +138,7 @@ def _from_name(name: str) -> ModuleType:
                 fix="install it, or name a file as in path/to/file.py:function",
             ) from error
         raise _failed(error, name, None) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failed(error, name, None) from error
 
 
@@ -163,13 +163,13 @@ def _from_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _failed(error, str(path), str(path)) from error
     return module
 
 
-def _failed(error: Exception, name: str, path: str | None) -> OracleError:
+def _failed(error: BaseException, name: str, path: str | None) -> OracleError:
     """Say what went wrong while the user's module was imported, at its line."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return BackendUnavailable(
