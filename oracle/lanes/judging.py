@@ -98,7 +98,13 @@ def _pairs(
     return list(zip(judgements, session.contract.outputs, strict=True))
 
 
-def _near(judgement: OutputJudgement, failed: NDArray[np.bool_], value: AnyArray, arg: Arg) -> bool:
+def _near(
+    draw: Draw,
+    judgement: OutputJudgement,
+    failed: NDArray[np.bool_],
+    value: AnyArray,
+    arg: Arg,
+) -> bool:
     """Whether all failing elements are within what intermediate roundings could add.
 
     Those are of the size of intermediate values, for which the largest of outputs, inputs and 1
