@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from jsonschema import Draft202012Validator
+from markupsafe import escape
 from typer.testing import CliRunner, Result
 
 from trueup.cli.app import app
@@ -121,6 +122,20 @@ def test_the_report_of_a_sound_log_draws_its_loss(log: Path, tmp_path: Path) -> 
     page = (tmp_path / "out" / "gate.html").read_text("utf-8")
     assert page.count("<polyline") == 1
     assert "<p>None.</p>" in page
+    for rule in json.loads(_run(log, "--format", "json").stdout)["rules"]:
+        assert rule["summary"], rule["id"]
+        assert f"<td>{escape(rule['summary'])}<" in page
+    assert '<span class="verdict true">pass</span>' in page
+
+
+def test_a_report_that_cannot_be_written_is_2_after_the_judgement(
+    broken: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    result = _run(broken, "--report", tmp_path / "file" / "deep")
+    assert result.exit_code == 2
+    assert "cannot write" in result.stderr
+    assert result.stdout.splitlines()[-1].startswith("fail: profile nl, ")
 
 
 @pytest.mark.parametrize(
