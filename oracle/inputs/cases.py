@@ -20,7 +20,7 @@ from trueup.reference import Domain
 
 # Sizes that each family visits beside the middling one, taken in turn from the whole list.
 _SIZES_PER_FAMILY = 2
-# The longest axis of lanes that repeat their runs: beyond it nothing new happens between threads.
+# The longest axis of families, and of lanes that repeat their runs: longer ones are visited once.
 _SHORT = 1100
 
 
@@ -56,8 +56,9 @@ class Draw:
 
 def numeric_cases(contract: Contract, reference: Reference) -> list[Case]:
     """Every boundary size with ordinary inputs, and every family at several of the sizes."""
-    sizes = [tuple(entry.items()) for entry in boundary_sizes(contract)]
-    cases = [Case(entry, "unit") for entry in sizes]
+    every = boundary_sizes(contract)
+    cases = [Case(tuple(entry.items()), "unit") for entry in every]
+    sizes = [tuple(entry.items()) for entry in _short(every)]
     turn = 0
     for name, right_only in _families(reference):
         picked = sizes[:1] + [sizes[(turn + k) % len(sizes)] for k in range(_SIZES_PER_FAMILY)]
@@ -68,11 +69,13 @@ def numeric_cases(contract: Contract, reference: Reference) -> list[Case]:
 
 def few_cases(contract: Contract, family: str = "unit", count: int = 8) -> list[Case]:
     """Spread a few cases over the boundary sizes, for lanes that run each of them many times."""
-    every = boundary_sizes(contract)
-    short = [e for e in every if max(e.values(), default=1) <= _SHORT] or every[:1]
-    sizes = [tuple(entry.items()) for entry in short]
+    sizes = [tuple(entry.items()) for entry in _short(boundary_sizes(contract))]
     step = max(1, len(sizes) // count)
     return [Case(entry, family) for entry in dict.fromkeys((*sizes[:3], *sizes[::step]))]
+
+
+def _short(sizes: list[dict[str, int]]) -> list[dict[str, int]]:
+    return [e for e in sizes if max(e.values(), default=1) <= _SHORT] or sizes[:1]
 
 
 def all_sizes(contract: Contract, family: str = "unit") -> list[Case]:

@@ -15,6 +15,8 @@ from trueup.oracle.lanes.tally import Tally
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import LaneVerdict
 
+_LONG = 4000
+
 
 def cases(session: Session) -> list[Case]:
     """Every boundary size."""
@@ -28,7 +30,7 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
             break
         tally.begin(case.id)
         inputs = draw(session.contract, session.reference, case, seed)
-        for options in choices(session):
+        for options in choices(session, case):
             result = session.run(inputs, options)
             if tally.ran(result, inputs):
                 tally.elements += sum(int(b.size) for b in result.buffers.values())
@@ -36,8 +38,13 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
     return tally.verdict()
 
 
-def choices(session: Session) -> list[RunOptions]:
-    """Every placement, and guard zones of two patterns: one may be what the kernel writes."""
+def choices(session: Session, case: Case) -> list[RunOptions]:
+    """Every placement, and guard zones of two patterns: one may be what the kernel writes.
+
+    Where an axis is long only its end is new.
+    """
+    if max(case.axes.values(), default=1) > _LONG and "page_end" in session.placements:
+        return [RunOptions(placement="page_end")]
     placements: Any = session.placements
     beside = [RunOptions(placement=placement) for placement in placements]
     return [*beside, RunOptions(fill=PLAIN_FILL)]

@@ -64,7 +64,7 @@ class Tally:
             return True
         if len(failing) < self.stop_after and len(self.findings) < MOST_FINDINGS:
             return False
-        self.notes[f"stopped after {len(failing)} failing cases"] = None
+        self.notes[f"stopped: {len(failing)} cases fail"] = None
         return True
 
     def hung(self) -> bool:
