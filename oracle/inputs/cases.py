@@ -20,7 +20,7 @@ from trueup.reference import Domain
 
 # Sizes that each family visits beside the middling one, taken in turn from the whole list.
 _SIZES_PER_FAMILY = 2
-# The longest axis of families, and of lanes that repeat their runs: longer ones are visited once.
+# The longest axis of families, and of lanes that repeat their runs many times.
 _SHORT = 1100
 
 
@@ -72,6 +72,13 @@ def few_cases(contract: Contract, family: str = "unit", count: int = 8) -> list[
     sizes = [tuple(entry.items()) for entry in _short(boundary_sizes(contract))]
     step = max(1, len(sizes) // count)
     return [Case(entry, family) for entry in dict.fromkeys((*sizes[:3], *sizes[::step]))]
+
+
+def long_cases(contract: Contract) -> list[Case]:
+    """One case for each size beyond the short ones: loops over a grid take further turns there."""
+    sizes = boundary_sizes(contract)
+    short = _short(sizes)
+    return [Case(tuple(entry.items()), "unit") for entry in sizes if entry not in short]
 
 
 def _short(sizes: list[dict[str, int]]) -> list[dict[str, int]]:
