@@ -16,13 +16,21 @@ from trueup.oracle.contract import Arg
 from trueup.oracle.inputs import Draw
 from trueup.oracle.inputs.draw import widened
 from trueup.oracle.lanes.tally import Tally, element, first
-from trueup.oracle.memory import written_mask
+from trueup.oracle.memory import filled, same_bits, written_mask
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import Worst
 
 # One rounding of each input says nothing of the roundings between: up to this many times its bound
 # a kernel is neither passed nor failed.
 _INTERMEDIATE = 16.0
+_NONFINITE = (
+    "NaN and infinity must stand exactly where the reference has them; "
+    "beware of fmaxf, fminf and comparisons, which drop NaN"
+)
+_UNWRITTEN = (
+    "the element holds what was there before the launch: nothing wrote it; "
+    "check that the grid covers the array, and the guards"
+)
 _DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 
 
@@ -164,8 +172,7 @@ def _report(
             element(arg.name, index),
             f"{shown_number(output[index])}; {count}",
             f'{shown_number(value[index])} (nan = "{session.contract.nan}")',
-            "NaN and infinity must stand exactly where the reference has them; "
-            "beware of fmaxf, fminf and comparisons, which drop NaN",
+            _UNWRITTEN if _still_fill(output)[index] else _NONFINITE,
         )
         return
     ratio = np.where(failed, judgement.ratio, -1.0)
@@ -180,6 +187,11 @@ def _report(
         f"{shown_number(value[index])} within {allowed:.3g}",
         explain((error, allowed, worst), float(value[index]), judgement.condition, index, arg),
     )
+
+
+def _still_fill(output: AnyArray) -> NDArray[np.bool_]:
+    """Which elements hold what was there before the launch."""
+    return same_bits(output, filled(output.shape, output.dtype))
 
 
 def explain(
