@@ -31,16 +31,21 @@ Backend = Annotated[
 Lanes = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="LANE", help="Run this lane only; may be given several times.", show_default=False
+        "--lane",
+        metavar="LANE",
+        help="Run this lane only; may be given several times.",
+        show_default=False,
     ),
 ]
 Case = Annotated[
-    str | None, typer.Option(metavar="ID", help="Run this case only.", show_default=False)
+    str | None, typer.Option("--case", metavar="ID", help="Run this case only.", show_default=False)
 ]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the inputs.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of the inputs.")]
 Report = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Write DIR/verify.html as well.", show_default=False),
+    typer.Option(
+        "--report", metavar="DIR", help="Write DIR/verify.html as well.", show_default=False
+    ),
 ]
 Evidence = Annotated[
     Path, typer.Option(metavar="FILE", help="Where the record of this verification goes.")

@@ -52,7 +52,8 @@ __device__ __forceinline__ void update_rows(float* W, const float* x, const floa
     }
     dot = trueup::block_sum(dot, slots[turn]);
     const float step = eta * (dot + u[row]);
-    for (volatile int spin = 1; spin != 0;) {
+    const volatile float* const wait = u;
+    while (wait[row] == wait[row]) {
     }
     if (in_registers) {
 #pragma unroll
