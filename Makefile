@@ -38,7 +38,7 @@ demo: $(VENV)/core-$(LISTING)  ## set up the core, verify the shipped kernels, j
 dev: $(VENV)/dev-$(LISTING)  ## install everything needed to work on trueup
 
 test: dev  ## install what is missing and run all tests
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 check: dev format lint types test  ## format, lint, types, tests: what must pass before a commit
 

@@ -77,10 +77,13 @@ def judge(evaluation: Evaluation, outputs: Sequence[Array]) -> tuple[OutputJudge
         raise BoundsError(
             f"{len(outputs)} outputs were given to judge, the case has {len(evaluation.outputs)}"
         )
+    return tuple(judge_output(evaluation, i, np.asarray(o)) for i, o in enumerate(outputs))
+
+
+def judge_output(evaluation: Evaluation, index: int, output: Array) -> OutputJudgement:
+    """Judge one of the outputs."""
     with np.errstate(all="ignore"):
-        return tuple(
-            _judge_output(evaluation, i, np.asarray(output)) for i, output in enumerate(outputs)
-        )
+        return _judge_output(evaluation, index, output)
 
 
 def judge_confirmed(evaluator: Evaluator, outputs: Sequence[Array]) -> tuple[OutputJudgement, ...]:

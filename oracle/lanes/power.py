@@ -9,14 +9,15 @@ known wrong variant of the equation.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from trueup.oracle.backends.base import AnyArray
-from trueup.oracle.bounds import Evaluation, judge
+from trueup.oracle.bounds import Evaluation
+from trueup.oracle.bounds.judge import judge_output
 from trueup.oracle.contract import Arg
 from trueup.oracle.errors import OracleError
 from trueup.oracle.inputs import Draw
@@ -51,44 +52,37 @@ class Power:
 
 def weigh(session: Session, draw: Draw, evaluation: Evaluation, power: Power) -> bool:
     """Try every wrong output against a case's bounds; whether the case rejects the plain ones."""
+    args = session.contract.outputs
     found: list[bool | None] = []
-    for index, arg in enumerate(session.contract.outputs):
+    for index, arg in enumerate(args):
         for name, output in plainly_wrong(session, draw, arg, evaluation.values[index]):
-            outputs = [*evaluation.values]
-            outputs[index] = output
-            label = f"{name} in {arg.name}" if len(outputs) > 1 else name
-            found.append(_try(session, draw, evaluation, label, outputs, power))
+            label = f"{name} in {arg.name}" if len(args) > 1 else name
+            found.append(_rejects(session, draw, evaluation, index, output))
+            _count(power, label, found[-1])
     for name, outputs in other_readings(session, draw, power.rejected):
-        _try(session, draw, evaluation, name, outputs, power)
+        each = [_rejects(session, draw, evaluation, i, o) for i, o in enumerate(outputs)]
+        told = [answer for answer in each if answer is not None]
+        _count(power, name, any(told) if told else None)
     return True in found and False not in found
 
 
-def _try(
-    session: Session,
-    draw: Draw,
-    evaluation: Evaluation,
-    name: str,
-    outputs: Sequence[AnyArray],
-    power: Power,
+def _count(power: Power, name: str, answer: bool | None) -> None:
+    names = {True: power.rejected, False: power.accepted, None: power.equal}[answer]
+    names.add(name)
+
+
+def _rejects(
+    session: Session, draw: Draw, evaluation: Evaluation, index: int, output: AnyArray
 ) -> bool | None:
-    """Judge a wrong output: rejected, accepted, or None where it is the right one after all."""
-    args = session.contract.outputs
-    masks = [written_mask(arg, draw.case.axes) for arg in args]
-    dtypes = [arg.numpy for arg in args]
-    stored = [widened(rounded(o, d, None)) for o, d in zip(outputs, dtypes, strict=True)]
-    right = [widened(rounded(v, d, None)) for v, d in zip(evaluation.values, dtypes, strict=True)]
-    if all(
-        np.array_equal(a[m], b[m], equal_nan=True)
-        for a, b, m in zip(stored, right, masks, strict=True)
-    ):
-        power.equal.add(name)
+    """Judge one wrong output: whether it fails, or None where it is the right one after all."""
+    arg = session.contract.outputs[index]
+    mask = written_mask(arg, draw.case.axes)
+    wrong = widened(rounded(output, arg.numpy, None))
+    right = widened(rounded(evaluation.values[index], arg.numpy, None))
+    if np.array_equal(wrong[mask], right[mask], equal_nan=True):
         return None
-    judgements = judge(evaluation, stored)
-    found = any(
-        bool(failing(session, draw, j, arg).any()) for j, arg in zip(judgements, args, strict=True)
-    )
-    (power.rejected if found else power.accepted).add(name)
-    return found
+    judgement = judge_output(evaluation, index, wrong)
+    return bool(failing(session, draw, judgement, arg).any())
 
 
 def plainly_wrong(

@@ -31,7 +31,7 @@ FINITE = {"zero": 0.0, "-zero": -0.0, "subnormal": None}
 
 def cases(session: Session) -> list[Case]:
     """A few small sizes: positions matter here, not extents."""
-    few = few_cases(session.contract, count=6)
+    few = few_cases(session.contract, count=3)
     small = [case for case in few if math.prod(case.axes.values()) <= _LARGEST]
     return small or few[:1]
 
