@@ -13,7 +13,7 @@ from trueup.oracle.lanes.tally import Tally
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import LaneVerdict
 
-# 1 is reversed; every larger number seeds a random order. One racy kernel in a prototype gave equal
+# 1 is reversed; every larger number seeds a random order. A racy kernel may give equal
 # natural and reversed results, so random orders are not optional.
 ORDERS = (1, 2, 3, 4, 5)
 # Where one run takes a second: an odd seed lets single warps run ahead of all the others.
