@@ -15,10 +15,10 @@ from trueup.oracle.isolate import isolated, many
 from trueup.oracle.lanes.registry import LANES, applicable, case_ids, run_lane
 from trueup.oracle.lanes.tally import MOST_FAILING_CASES
 from trueup.oracle.lanes.tally import skipped as skipped_lane
+from trueup.oracle.minimums import minimums
 from trueup.oracle.session import Session
 from trueup.oracle.verdict import (
     ContractVerdict,
-    Finding,
     Judged,
     LaneVerdict,
     Outcome,
@@ -211,32 +211,6 @@ def judge(
     )
     hung = bool(getattr(opened.backend, "hung", False))
     return Judged(contract.id, verdict, lost=opened.lost(), hung=hung)
-
-
-def minimums(contract: Contract, lanes: Sequence[LaneVerdict]) -> tuple[Finding, ...]:
-    """Hold the numeric lane's counts against what the contract demands at least."""
-    found = []
-    for lane in lanes:
-        if lane.lane != "numeric" or lane.verdict is Outcome.FAIL:
-            continue
-        for what, got, least in (
-            ("cases", lane.cases, contract.minimum_cases),
-            ("elements", lane.elements, contract.minimum_elements),
-        ):
-            if got < least:
-                found.append(
-                    Finding(
-                        f"minimum.{what}",
-                        "error",
-                        contract.id,
-                        str(contract.path),
-                        f"{got} {what} judged",
-                        f"at least {least}",
-                        "too little was checked to call it verified: widen [contract] limits, "
-                        "or correct `minimum`",
-                    )
-                )
-    return tuple(found)
 
 
 def _check(contracts: Sequence[Contract], lanes: Sequence[str] | None) -> None:

@@ -31,7 +31,6 @@ class Column:
     name: str
     first_row: int
     kind: str | None = None
-    widened_row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +170,8 @@ class Table:
         numbers: Sequence[int],
         flaws: list[CellFlaw],
     ) -> None:
-        first = next((index for index, cell in cells if type(cell) is float), None)
-        if first is not None and column.kind == "int":
-            column.widened_row = numbers[first]
-        column.kind = "float" if column.kind == "float" or first is not None else "int"
+        fractions = any(type(cell) is float for _, cell in cells)
+        column.kind = "float" if column.kind == "float" or fractions else "int"
         for index, cell in cells:
             if type(cell) is not int:
                 continue

@@ -7,11 +7,10 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from trueup.oracle.errors import BackendUnavailable
 
-Choice = Literal["auto", "cuda", "host", "python"]
 # The order in which auto tries them.
 NAMES = ("cuda", "host", "python")
 

@@ -56,7 +56,7 @@ class CudaKernel:
 
     def __init__(self, image: Image, device: Device, where: str) -> None:
         """Load the image, so that what the driver refuses shows now and not at the first run."""
-        self._image, self._device, self._where = image, device, where
+        self._device, self._where = device, where
         with device.current():
             self._functions: dict[str, Function] = load_functions(image, device, where)
 
