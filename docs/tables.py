@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from trueup.gates.kinds import kinds
+from trueup.gates.catalogue.kinds import kinds
 from trueup.gates.telemetry.probe import Check
 from trueup.gates.telemetry.registry import CHECKS
 

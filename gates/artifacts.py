@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import Where
-from trueup.gates.telemetry.rules import Profile
+from trueup.gates.profile.rules import Profile
 
 if TYPE_CHECKING:
     from trueup.gates.collector import Collector
@@ -31,7 +31,11 @@ class Found:
 
 
 def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector) -> list[Found]:
-    """All artifacts under a directory, or the one file. Raises `Unreadable` if there is none."""
+    """All artifacts under a directory, or the one file. Raises `Unreadable` if there is none.
+
+    A file that is named itself has the kind of the first pattern that fits its name, and is
+    telemetry if none does.
+    """
     if not path.exists() and not path.is_symlink():
         raise Unreadable(
             "does not exist", where=name, expected="a run directory or a telemetry file",
@@ -39,7 +43,7 @@ def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector
         )  # fmt: skip
     if not path.is_dir():
         size = path.stat().st_size if path.exists() else 0
-        return [Found(path, name, "telemetry", size)]
+        return [Found(path, name, _kind(path.name, profile) or "telemetry", size)]
     root = Path(os.path.realpath(path))
     found: list[Found] = []
     for relative in _files(root, name, collector):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trueup.gates.catalogue.kinds import kinds
 from trueup.gates.findings import Example, Finding, Severity, Where
-from trueup.gates.kinds import kinds
+from trueup.gates.profile.rules import Rule
 from trueup.gates.read.limits import Fault
-from trueup.gates.telemetry.rules import Rule
 
 EXAMPLES = 5
 MAX_GROUPS = 2_000  # distinct keys a file can make us remember

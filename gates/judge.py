@@ -1,18 +1,19 @@
-"""`judge`: a run directory or one telemetry file in, a `Verdict` out."""
+"""`judge`: a run directory or one artifact in, a `Verdict` out."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trueup.gates.artifacts import Found, find_artifacts
+from trueup.gates.documents.run import Run
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import ArtifactInfo, RuleOutcome, Verdict, Where
-from trueup.gates.telemetry.profile import load_profile
-from trueup.gates.telemetry.rules import Profile
+from trueup.gates.profile.load import load_profile
+from trueup.gates.profile.rules import Profile
 
 if TYPE_CHECKING:
     from trueup.gates.collector import Collector
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What one artifact gave."""
+@dataclass(slots=True)
+class _Parts:
+    """What has been judged so far."""
 
-    info: ArtifactInfo
-    outcomes: list[RuleOutcome]
+    infos: list[ArtifactInfo] = field(default_factory=list)
+    outcomes: list[list[RuleOutcome]] = field(default_factory=list)  # of each table
+    refused: list[tuple[Found, Unreadable]] = field(default_factory=list)
 
 
 def judge(
@@ -36,67 +38,69 @@ def judge(
     progress: Progress | None = None,
     limits: Limits | None = None,
 ) -> Verdict:
-    """Judge a run directory or one telemetry file by a built-in profile or a user's TOML.
+    """Judge a run directory or one artifact by a built-in profile or a user's TOML.
 
     Raises `Unreadable` if there is nothing that could be judged (the border is described in
     `trueup.gates.errors`), and `ProfileError` if the profile itself is not fit.
     """
     from trueup.gates.collector import Collector
-    from trueup.gates.telemetry import compile as engine
+    from trueup.gates.read.limits import Limits
 
     loaded = load_profile(profile)
     collector = Collector()
-    found = find_artifacts(Path(path), str(path), loaded, collector)
-    engine.prove_engine()
-    for name, value in engine.switches().items():
-        collector.of_kind("engine_switch", name, Where(key=name), f"{name}={value}")
-    judged = _all(found, loaded, collector, progress, limits)
-    return _verdict(judged, loaded, collector)
+    where = Path(path)
+    found = find_artifacts(where, str(path), loaded, collector)
+    run = Run(where if where.is_dir() else where.parent, str(path), loaded, found)
+    judged = _Parts()
+    _tables(run, judged, collector, progress, limits)
+    outcomes = _documents(run, judged, collector, limits or Limits())
+    _refusals(judged, collector)
+    return _verdict(run, judged, outcomes, collector)
 
 
-def _all(
-    found: list[Found],
-    profile: Profile,
+def _tables(
+    run: Run,
+    judged: _Parts,
     collector: Collector,
     progress: Progress | None,
     limits: Limits | None,
-) -> list[_Judged]:
-    """Judge each artifact; one that cannot be read is a finding if another one can."""
-    total = sum(artifact.size for artifact in found)
-    judged: list[_Judged] = []
-    refused: list[tuple[Found, Unreadable]] = []
-    done = 0
-    for artifact in found:
-        base = done
+) -> None:
+    """Judge each table of telemetry, and keep in the run what it showed."""
+    tables = [artifact for artifact in run.artifacts if artifact.kind == "telemetry"]
+    if not tables:
+        return
+    from trueup.gates.telemetry import compile as engine
 
-        def report(now: int, _: int, base: int = base) -> None:
+    engine.prove_engine()
+    for name, value in engine.switches().items():
+        collector.of_kind("engine_switch", name, Where(key=name), f"{name}={value}")
+    total = sum(artifact.size for artifact in tables)
+    done = 0
+    for artifact in tables:
+
+        def report(now: int, _: int, base: int = done) -> None:
             if progress is not None:
                 progress(base + now, total)
 
         try:
-            judged.append(_table(artifact, profile, collector, report, limits))
+            _table(artifact, run, judged, collector, report, limits)
         except Unreadable as error:
-            refused.append((artifact, error))
+            judged.refused.append((artifact, error))
         done += artifact.size
-    if refused and not judged:
-        raise refused[0][1]
-    for artifact, refusal in refused:
-        got = f"{refusal.what}, {refusal.got}" if refusal.got else refusal.what
-        collector.of_kind("unreadable_artifact", artifact.name, Where(), got)
-    return judged
 
 
 def _table(
     artifact: Found,
-    profile: Profile,
+    run: Run,
+    judged: _Parts,
     collector: Collector,
     progress: Progress,
     limits: Limits | None,
-) -> _Judged:
-    from trueup.gates.read.reader import Reader
+) -> None:
+    from trueup.gates.read.rows.reader import Reader
     from trueup.gates.telemetry.table import TableJudge
 
-    name = artifact.name
+    name, profile = artifact.name, run.profile
     reader = Reader(
         artifact.path,
         name=name,
@@ -112,48 +116,96 @@ def _table(
     if not reader.rows:
         got = f"0 rows accepted in {reader.opened.size} bytes"
         collector.of_kind("zero_rows", name, Where(), got)
-    outcomes = table.finish()
-    info = ArtifactInfo(
-        path=name,
-        kind=artifact.kind,
-        form="JSON list" if reader.opened.form == "list" else "JSON lines",
-        bytes=reader.opened.size,
-        rows=reader.rows,
-        columns=len(reader.engine.table.columns),
-        late_keys=reader.engine.table.late,
+    judged.outcomes.append(table.finish())
+    run.tables.append(table.summary(artifact.path))
+    judged.infos.append(
+        ArtifactInfo(
+            path=name,
+            kind=artifact.kind,
+            form="JSON list" if reader.opened.form == "list" else "JSON lines",
+            bytes=reader.opened.size,
+            rows=reader.rows,
+            columns=len(reader.engine.table.columns),
+            late_keys=reader.engine.table.late,
+        )
     )
-    return _Judged(info, outcomes)
 
 
-def _verdict(judged: list[_Judged], profile: Profile, collector: Collector) -> Verdict:
-    outcomes = _merged([one.outcomes for one in judged], profile)
+def _documents(run: Run, judged: _Parts, collector: Collector, limits: Limits) -> list[RuleOutcome]:
+    """Judge everything that is no table, after the tables: it is held against what they showed."""
+    found = [artifact for artifact in run.artifacts if artifact.kind != "telemetry"]
+    if not found:
+        return [
+            RuleOutcome(rule.id, "not_applied", 0, 0, f"no artifact of the kind {rule.on}")
+            for rule in run.profile.rules
+            if rule.on != "telemetry"
+        ]
+    from trueup.gates.documents.judge import judge_rules, read_all
+
+    infos, refused = read_all(found, run, collector, limits)
+    judged.infos += infos
+    judged.refused += refused
+    return judge_rules(run, collector)
+
+
+def _refusals(judged: _Parts, collector: Collector) -> None:
+    """An artifact that cannot be read is a finding if another one can."""
+    if judged.refused and not judged.infos:
+        raise judged.refused[0][1]
+    for artifact, refusal in judged.refused:
+        got = f"{refusal.what}, {refusal.got}" if refusal.got else refusal.what
+        collector.of_kind("unreadable_artifact", artifact.name, Where(), got)
+
+
+def _missing(run: Run, collector: Collector) -> None:
+    """A kind of artifact that the profile requires of a run directory."""
+    if not run.root.is_dir() or run.name != str(run.root):
+        return
+    there = {artifact.kind for artifact in run.artifacts}
+    for wanted in run.profile.artifacts:
+        if wanted.required and wanted.kind not in there:
+            collector.of_kind(
+                "artifact_missing", run.name, Where(key=wanted.kind),
+                f"no file matches {', '.join(wanted.patterns)}",
+            )  # fmt: skip
+
+
+def _verdict(
+    run: Run, judged: _Parts, documents: list[RuleOutcome], collector: Collector
+) -> Verdict:
+    outcomes = [*_merged(judged.outcomes, run.profile), *documents]
     checks = sum(outcome.columns for outcome in outcomes if outcome.status != "not_applied")
-    rows = sum(one.info.rows for one in judged)
+    rows = sum(info.rows for info in judged.infos)
+    _missing(run, collector)
     if not checks:
-        names = ", ".join(one.info.path for one in judged)
+        names = ", ".join(info.path for info in judged.infos)
         collector.of_kind("zero_checks", names, Where(), f"0 checks ran on {rows} rows")
     findings = collector.findings()
     failed = any(finding.severity == "error" for finding in findings)
     return Verdict(
         verdict="fail" if failed else "pass",
-        profile=profile.id,
+        profile=run.profile.id,
         rows=rows,
         checks=checks,
         findings=findings,
-        artifacts=tuple(one.info for one in judged),
-        bytes=sum(one.info.bytes for one in judged),
-        columns=sum(one.info.columns for one in judged),
+        artifacts=tuple(judged.infos),
+        bytes=sum(info.bytes for info in judged.infos),
+        columns=sum(info.columns for info in judged.infos),
         rules=tuple(outcomes),
         engines=_engines(),
-        profile_digest=f"sha256:{profile.digest}",
+        profile_digest=f"sha256:{run.profile.digest}",
     )
 
 
 def _merged(each: list[list[RuleOutcome]], profile: Profile) -> list[RuleOutcome]:
-    """One outcome for each rule over all artifacts: the worst of them."""
+    """One outcome for each rule on telemetry over all tables: the worst of them."""
     order = ("false", "undetermined", "true", "not_applied")
     out = []
-    for rule, *same in zip(profile.rules, *each, strict=True):
+    rules = profile.rules_on("telemetry")
+    if not each:
+        reason = "no artifact of the kind telemetry"
+        return [RuleOutcome(rule.id, "not_applied", 0, 0, reason, rule.summary) for rule in rules]
+    for rule, *same in zip(rules, *each, strict=True):
         worst = min(same, key=lambda outcome: order.index(outcome.status))
         columns, rows = sum(one.columns for one in same), sum(one.rows for one in same)
         out.append(replace(worst, columns=columns, rows=rows, summary=rule.summary))
@@ -163,4 +215,4 @@ def _merged(each: list[list[RuleOutcome]], profile: Profile) -> list[RuleOutcome
 def _engines() -> dict[str, str]:
     from importlib.metadata import version
 
-    return {name: version(name) for name in ("polars", "pandera", "msgspec")}
+    return {name: version(name) for name in ("polars", "pandera", "msgspec", "jsonschema")}

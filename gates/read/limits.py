@@ -22,7 +22,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of the text itself. `kind` is a name in `kinds.toml`."""
+    """One fault of the text itself. `kind` is a name in `gates/catalogue`."""
 
     kind: str
     got: str

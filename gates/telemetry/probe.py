@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from trueup.gates.telemetry.rules import Rule
+from trueup.gates.profile.rules import Rule
 
 NUMERIC = (pl.Int64, pl.Float64)
 

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from trueup.gates.findings import show
+from trueup.gates.profile.rules import Rule
 from trueup.gates.telemetry.probe import Check, Probe, RunResult, View, where_present
-from trueup.gates.telemetry.rules import Rule
 
 
 def _extremes(view: View) -> None:

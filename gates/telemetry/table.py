@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from trueup.gates.collector import EXAMPLES, Collector
+from trueup.gates.documents.run import Column, TableSummary
 from trueup.gates.findings import Example, RuleOutcome, Status, Where, show
-from trueup.gates.read.engine import Batch
+from trueup.gates.profile.rules import Profile, Rule, Scope
+from trueup.gates.read.rows.engine import Batch
 from trueup.gates.telemetry.compile import failing
 from trueup.gates.telemetry.probe import Probe, View
 from trueup.gates.telemetry.registry import CHECKS
-from trueup.gates.telemetry.rules import Profile, Rule, Scope
+from trueup.gates.telemetry.summary import column_summaries, joined
 
 _INDEX = "\0index"
 
@@ -44,7 +47,12 @@ class TableJudge:
         """Nothing is read yet."""
         self._profile, self._artifact, self._collector = profile, artifact, collector
         self._config: dict[str, Any] = {}
-        self._progress = {rule.id: _Progress() for rule in profile.rules}
+        self._rules = profile.rules_on("telemetry")
+        self._progress = {rule.id: _Progress() for rule in self._rules}
+        self._columns: dict[str, Column] = {}
+        self._first: int | None = None
+        self._last: int | None = None
+        self._rows = 0
 
     def batch(self, batch: Batch, null_keys: set[str]) -> None:
         """Judge a batch. `null_keys` are the keys that were written as null so far."""
@@ -52,6 +60,7 @@ class TableJudge:
             return
         scopes = self._scopes(batch.frame)
         self._learn(scopes["config"].frame, null_keys)
+        self._summarise(scopes["step"].frame)
         for scope, rows in scopes.items():
             if rows.frame.height:
                 self._judge(scope, rows, batch)
@@ -80,10 +89,28 @@ class TableJudge:
         for row in config.head(1_000).iter_rows(named=True):
             self._config.update({name: v for name, v in row.items() if v is not None})
 
+    def _summarise(self, steps: pl.DataFrame) -> None:
+        """Remember what the documents of the run are held against."""
+        self._rows += steps.height
+        for name, column in column_summaries(steps).items():
+            self._columns[name] = joined(self._columns.get(name), column)
+        known = steps.get_column(self._profile.step) if self._profile.step in steps else None
+        if known is not None and known.dtype == pl.Int64 and known.count():
+            values = known.drop_nulls()
+            self._first = values[0] if self._first is None else self._first
+            self._last = values[-1]
+
+    def summary(self, path: Path) -> TableSummary:
+        """What the table showed, for the rules that join it with other artifacts."""
+        return TableSummary(
+            self._artifact, path, self._rows, self._first, self._last,
+            dict(self._config), dict(self._columns),
+        )  # fmt: skip
+
     def _judge(self, scope: Scope, rows: _Rows, batch: Batch) -> None:
         compiled: dict[str, list[Probe]] = {}
         schema = dict(rows.frame.schema)
-        for rule in self._profile.rules:
+        for rule in self._rules:
             if rule.rows == scope and (rule.when is None or rule.when.holds(self._config)):
                 probes = self._probes(rule, rows.frame, schema)
                 if probes:
@@ -91,7 +118,7 @@ class TableJudge:
         if not compiled:
             return
         broken = failing(compiled, rows.frame)
-        for rule in self._profile.rules:
+        for rule in self._rules:
             if rule.id in broken:
                 self._describe(rule, compiled[rule.id], rows, batch)
 
@@ -153,7 +180,7 @@ class TableJudge:
 
     def finish(self) -> list[RuleOutcome]:
         """Answer what only the whole run can, and say of each rule what became of it."""
-        return [self._finish(rule) for rule in self._profile.rules]
+        return [self._finish(rule) for rule in self._rules]
 
     def _finish(self, rule: Rule) -> RuleOutcome:
         progress, check = self._progress[rule.id], CHECKS[rule.check]

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from trueup.gates.read.limits import Fault, Limits
-from trueup.gates.read.proof import tier_a, tier_b
-from trueup.gates.read.reader import Reader
+from trueup.gates.read.rows.proof import tier_a, tier_b
+from trueup.gates.read.rows.reader import Reader
 
 
 def _load() -> ModuleType:

@@ -60,7 +60,7 @@ def test_verdict_says_how_much_was_judged() -> None:
     assert verdict.bytes == (RUN / "telemetry.json").stat().st_size
     assert verdict.checks == sum(r.columns for r in verdict.rules if r.status != "not_applied")
     assert verdict.checks > 100
-    assert set(verdict.engines) == {"polars", "pandera", "msgspec"}
+    assert set(verdict.engines) == {"polars", "pandera", "msgspec", "jsonschema"}
     assert verdict.profile_digest.startswith("sha256:")
     assert [artifact.form for artifact in verdict.artifacts] == ["JSON list"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from trueup.gates import judge
-from trueup.gates.kinds import kinds
-from trueup.gates.telemetry.profile import _validator, load_profile, parse_profile
+from trueup.gates.catalogue.kinds import kinds
+from trueup.gates.profile.load import _validator, load_profile, parse_profile
 from trueup.gates.telemetry.registry import CHECKS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

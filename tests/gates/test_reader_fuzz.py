@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trueup.gates import Unreadable
 from trueup.gates.read.limits import Fault, Limits
-from trueup.gates.read.reader import Reader
+from trueup.gates.read.rows.reader import Reader
 
 ROWS = [
     b'{"step": 1, "phase": "a:1", "loss": 2.5, "n": 7}',

@@ -80,7 +80,7 @@ def _wanted(findings: Iterable[Finding], artifact: ArtifactInfo) -> dict[str, tu
 
 
 def _read(artifact: ArtifactInfo, wanted: dict[str, tuple[int, ...]]) -> list[Series]:
-    from trueup.gates.read.reader import Reader
+    from trueup.gates.read.rows.reader import Reader
 
     series = [Series(key, marks) for key, marks in wanted.items()]
     reader = Reader(Path(artifact.path), report=lambda fault: None, name=artifact.path)

@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trueup.gates.read.limits import Fault, Limits
-from trueup.gates.read.lines import Row, RowReader, step_of
-from trueup.gates.read.pieces import RawRow
-from trueup.gates.read.proof import tier_a, tier_b
-from trueup.gates.read.scanner import Flaw, scan
-from trueup.gates.read.table import CellFlaw, Table
+from trueup.gates.read.rows.lines import Row, RowReader, step_of
+from trueup.gates.read.rows.pieces import RawRow
+from trueup.gates.read.rows.proof import tier_a, tier_b
+from trueup.gates.read.rows.scanner import Flaw, scan
+from trueup.gates.read.rows.table import CellFlaw, Table
 
 # Flaws of a row that is nevertheless seen to be one complete object.
 _WHOLE = frozenset(

@@ -11,8 +11,8 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.read.limits import Limits
-from trueup.gates.read.lines import Row
 from trueup.gates.read.numbers import exact_as_float, fits_int64, is_huge
+from trueup.gates.read.rows.lines import Row
 
 DTYPES: dict[str, type[pl.DataType]] = {
     "int": pl.Int64,

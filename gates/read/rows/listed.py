@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from trueup.gates.read.engine import Batch, Engine, Ints
 from trueup.gates.read.limits import Fault
-from trueup.gates.read.opening import Opened
-from trueup.gates.read.pieces import (
+from trueup.gates.read.rows.engine import Batch, Engine, Ints
+from trueup.gates.read.rows.opening import Opened
+from trueup.gates.read.rows.pieces import (
     FLAT,
     SEPARATOR,
     RawRow,

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from trueup.gates.errors import Unreadable
-from trueup.gates.read.engine import Batch, Engine, merged
 from trueup.gates.read.limits import Fault, Limits
-from trueup.gates.read.listed import ListReader
-from trueup.gates.read.opening import Opened, open_file
-from trueup.gates.read.pieces import Piece, line_pieces
+from trueup.gates.read.rows.engine import Batch, Engine, merged
+from trueup.gates.read.rows.listed import ListReader
+from trueup.gates.read.rows.opening import Opened, open_file
+from trueup.gates.read.rows.pieces import Piece, line_pieces
 
 Progress = Callable[[int, int], None]
 

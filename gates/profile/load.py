@@ -8,20 +8,30 @@ import hashlib
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from trueup.gates.errors import ProfileError
-from trueup.gates.telemetry.rules import ArtifactPattern, Profile, Rule, When
+from trueup.gates.profile.rules import ArtifactPattern, Profile, Rule, When
 
-_RESERVED = ("RDR", "GAT")  # of the reader and of the gate itself
+_RESERVED = ("RDR", "GAT", "DOC", "CLO", "ACC")  # of the readers, the gate itself, closing
 _MAX_BYTES = 1 << 20
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_PARTS = "parts"  # the folder of rules that several profiles include
 
 
 def built_in() -> list[str]:
     """The names of the profiles that ship with the package."""
     folder = resources.files("trueup.gates.profiles")
+    names = (Path(entry.name) for entry in folder.iterdir())
+    return sorted(name.stem for name in names if name.suffix == ".toml")
+
+
+def parts() -> list[str]:
+    """The names of the parts that a profile can include."""
+    folder = resources.files("trueup.gates.profiles") / _PARTS
     names = (Path(entry.name) for entry in folder.iterdir())
     return sorted(name.stem for name in names if name.suffix == ".toml")
 
@@ -51,23 +61,65 @@ def parse_profile(raw: bytes, where: str) -> Profile:
     """A profile from its bytes."""
     data = _toml(raw, where)
     _against_schema(data, where)
-    rules = tuple(_rule(entry, index, where) for index, entry in enumerate(data["rule"]))
-    _unique([rule.id for rule in rules], where)
+    own = tuple(_rule(entry, index, where) for index, entry in enumerate(data.get("rule", [])))
+    _unique([rule.id for rule in own], where)
+    included = [_included(name, where) for name in data["profile"].get("include", [])]
+    rules = _overridden([rule for part in included for rule in part.rules], own)
+    artifacts = _merged(
+        [pattern for part in included for pattern in part.artifacts],
+        [
+            ArtifactPattern(entry["kind"], tuple(entry["patterns"]), entry.get("required", False))
+            for entry in data.get("artifact", [])
+        ],
+    )
+    if not rules or not artifacts:
+        raise ProfileError(
+            "has no rules" if not rules else "has no artifacts", where=where,
+            expected="[[rule]] and [[artifact]] tables, of its own or included",
+        )  # fmt: skip
     table = data.get("table", {})
     for pattern in table.get("nullable", []):
         _compiles(pattern, where, "table.nullable")
     return Profile(
         id=data["profile"]["id"],
         summary=data["profile"]["summary"],
-        artifacts=tuple(
-            ArtifactPattern(entry["kind"], tuple(entry["patterns"])) for entry in data["artifact"]
-        ),
+        artifacts=artifacts,
         rules=rules,
-        digest=hashlib.sha256(raw).hexdigest(),
+        digest=hashlib.sha256(
+            b"\0".join([raw, *(part.digest.encode() for part in included)])
+        ).hexdigest(),
         step=table.get("step", "step"),
         config_step=table.get("config_step", -1),
-        nullable=tuple(table.get("nullable", ())),
+        nullable=(*(key for part in included for key in part.nullable), *table.get("nullable", ())),
+        parts=tuple(data["profile"].get("include", ())),
     )
+
+
+def _included(name: str, where: str) -> Profile:
+    """A part that ships with the package, or a built-in profile."""
+    folder = resources.files("trueup.gates.profiles")
+    for entry in (folder / _PARTS / f"{name}.toml", folder / f"{name}.toml"):
+        if _NAME.fullmatch(name) and entry.is_file():
+            return parse_profile(entry.read_bytes(), name)
+    known = [*parts(), *built_in()]
+    raise ProfileError(
+        "profile.include: unknown part", where=where, got=repr(name),
+        expected=f"one of {', '.join(known)}", fix=_closest(name, known),
+    )  # fmt: skip
+
+
+def _overridden(included: list[Rule], own: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Included rules in order, each replaced where the profile has a rule of the same id."""
+    by_id = {rule.id: rule for rule in [*included, *own]}
+    return tuple(by_id.values())
+
+
+def _merged(
+    included: list[ArtifactPattern], own: list[ArtifactPattern]
+) -> tuple[ArtifactPattern, ...]:
+    """A profile that names patterns for a kind replaces the included ones of that kind."""
+    replaced = {pattern.kind for pattern in own}
+    return (*own, *(pattern for pattern in included if pattern.kind not in replaced))
 
 
 def _toml(raw: bytes, where: str) -> dict[str, Any]:
@@ -85,7 +137,7 @@ def _toml(raw: bytes, where: str) -> dict[str, Any]:
 def _validator() -> Any:
     from jsonschema import Draft202012Validator
 
-    text = (resources.files("trueup.gates.telemetry") / "profile.schema.json").read_text("utf-8")
+    text = (resources.files("trueup.gates.profile") / "profile.schema.json").read_text("utf-8")
     return Draft202012Validator(json.loads(text))
 
 
@@ -123,18 +175,18 @@ def _message(error: Any, data: dict[str, Any]) -> str:
 
 
 def _rule(entry: dict[str, Any], index: int, where: str) -> Rule:
-    from trueup.gates.telemetry.registry import CHECKS
-
     place = f"rule[{index}] ({entry['id']})"
+    on = entry.get("on", "telemetry")
+    checks = _checks(on)
     if entry["id"].startswith(_RESERVED):
         raise ProfileError(
             f"{place}: the prefixes {' and '.join(_RESERVED)} belong to trueup itself", where=where
         )
-    check = CHECKS.get(entry["check"])
+    check = checks.get(entry["check"])
     if check is None:
         raise ProfileError(
-            f"{place}.check: unknown check", where=where, got=repr(entry["check"]),
-            expected=f"one of {', '.join(sorted(CHECKS))}", fix=_closest(entry["check"], CHECKS),
+            f"{place}.check: unknown check on {on}", where=where, got=repr(entry["check"]),
+            expected=f"one of {', '.join(sorted(checks))}", fix=_closest(entry["check"], checks),
         )  # fmt: skip
     params = dict(entry.get("params", {}))
     _params(check, params, f"{place}.params", where)
@@ -148,7 +200,21 @@ def _rule(entry: dict[str, Any], index: int, where: str) -> Rule:
         absent=entry.get("absent", "fail"),
         when=When(when["key"], tuple(when.get("state", ())), when.get("equals")) if when else None,
         params=params,
+        on=on,
+        passes=entry.get("passes", ""),
+        fails=entry.get("fails", ""),
     )
+
+
+def _checks(on: str) -> Mapping[str, Any]:
+    """The checks that a rule on artifacts of this kind may name."""
+    if on == "telemetry":
+        from trueup.gates.telemetry.registry import CHECKS
+
+        return CHECKS
+    from trueup.gates.documents.registry import checks_on
+
+    return checks_on(on)
 
 
 def _params(check: Any, params: dict[str, Any], place: str, where: str) -> None:
@@ -171,6 +237,15 @@ def _params(check: Any, params: dict[str, Any], place: str, where: str) -> None:
 
 def _target(target: str, entry: dict[str, Any], place: str, where: str) -> None:
     pattern = entry.get("pattern")
+    if target == "document":
+        for key in ("keys", "pattern", "rows"):
+            if key in entry:
+                raise ProfileError(
+                    f"{place}.{key}: belongs to rules on tables", where=where,
+                    fix="a rule on documents says in `params` what it reads",
+                )  # fmt: skip
+    elif ("keys" in entry) == (pattern is not None):
+        raise ProfileError(f"{place}: needs exactly one of keys or pattern", where=where)
     if pattern is not None:
         _compiles(pattern, where, f"{place}.pattern")
     if target == "record" and (pattern is None or "(?P<field>" not in pattern):

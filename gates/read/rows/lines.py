@@ -18,7 +18,7 @@ import msgspec
 from trueup.gates.findings import show
 from trueup.gates.read.limits import Limits
 from trueup.gates.read.numbers import flaw_of_float, is_too_long, may_underflow
-from trueup.gates.read.scanner import Flaw, scan
+from trueup.gates.read.rows.scanner import Flaw, scan
 
 Row = dict[str, Any]
 PLAIN = frozenset({"non_finite_literal", "overflow", "underflow"})  # the value is not in doubt

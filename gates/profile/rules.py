@@ -37,7 +37,11 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a table. It reads `keys`, or the columns that `pattern` matches in full."""
+    """One rule on artifacts of the kind `on`.
+
+    On a table it reads `keys`, or the columns that `pattern` matches in full; on a document what
+    its check and parameters name. `passes` and `fails` are short examples.
+    """
 
     id: str
     severity: Severity
@@ -52,6 +56,9 @@ class Rule:
     absent: Literal["fail", "skip"] = "fail"
     when: When | None = None
     params: dict[str, Any] = field(default_factory=dict)
+    on: str = "telemetry"
+    passes: str = ""
+    fails: str = ""
 
     def names(self, columns: Iterable[str]) -> list[str]:
         """The plain column names this rule reads."""
@@ -67,6 +74,7 @@ class ArtifactPattern:
 
     kind: str
     patterns: tuple[str, ...]
+    required: bool = False  # a run directory without one is a finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +89,8 @@ class Profile:
     step: str = "step"
     config_step: int = -1
     nullable: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()  # the parts and profiles it includes
+
+    def rules_on(self, kind: str) -> tuple[Rule, ...]:
+        """The rules on artifacts of one kind."""
+        return tuple(rule for rule in self.rules if rule.on == kind)

@@ -1,0 +1,1 @@
+"""Run acceptance against a locked baseline: bands, folds, tiers, ablations."""

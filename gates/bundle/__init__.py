@@ -1,0 +1,1 @@
+"""Bundles: made by `trueup bundle`, and their manifests judged."""

@@ -1,0 +1,1 @@
+"""Every finding and rule as data: id, summary, why, example, fix."""

@@ -1,0 +1,1 @@
+"""Rules on checkpoints: sidecars, digests, safetensors headers, pickles that are never loaded."""

@@ -1,0 +1,1 @@
+"""Closes a ticket: its criteria, evidence, thread and files, and the statement over them."""

@@ -1,0 +1,1 @@
+"""Judges documents: an artifact read whole, held to schema and rules, and to the other files."""

@@ -1,0 +1,24 @@
+"""All document checks by name, and which kinds of artifacts each can be asked about."""
+
+from __future__ import annotations
+
+import functools
+
+from trueup.gates.documents.model import DocumentCheck
+
+
+@functools.cache
+def document_checks() -> dict[str, DocumentCheck]:
+    """Every check on documents. Imported when asked for: telemetry alone needs none of them."""
+    from trueup.gates.bundle import checks as bundle
+    from trueup.gates.checkpoint import checks as checkpoint
+    from trueup.gates.documents import common
+    from trueup.gates.evals import checks as evals
+
+    every = (*common.CHECKS, *checkpoint.CHECKS, *evals.CHECKS, *bundle.CHECKS)
+    return {check.name: check for check in every}
+
+
+def checks_on(kind: str) -> dict[str, DocumentCheck]:
+    """The checks that a rule on artifacts of this kind may name."""
+    return {name: check for name, check in document_checks().items() if kind in check.on}

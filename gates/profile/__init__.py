@@ -1,0 +1,1 @@
+"""Profiles: which files of a run are its artifacts, and which rules they must keep."""

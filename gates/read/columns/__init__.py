@@ -1,0 +1,1 @@
+"""Reads tables stored by column or in CSV: the same batches as the rows of JSON."""

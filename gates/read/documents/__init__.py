@@ -1,0 +1,1 @@
+"""Reads documents whole and strictly: JSON, YAML, TOML, digest lists, safetensors, pickles."""

@@ -1,0 +1,1 @@
+"""Where bytes come from: compressed files, remote stores."""

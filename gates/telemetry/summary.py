@@ -1,0 +1,34 @@
+"""What is remembered of each column, so that other artifacts can be held against the run."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from trueup.gates.documents.run import Column
+
+
+def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
+    """Count, least and largest value of each column of a batch."""
+    if not frame.height:
+        return {}
+    numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
+    counts = frame.select(pl.all().count()).row(0)
+    extremes = frame.select(
+        *(pl.col(name).min().alias(f"{i}l") for i, name in enumerate(numbers)),
+        *(pl.col(name).max().alias(f"{i}h") for i, name in enumerate(numbers)),
+    )
+    lows = extremes.row(0) if numbers else ()
+    ranges = {name: (lows[i], lows[len(numbers) + i]) for i, name in enumerate(numbers)}
+    return {
+        name: Column(count, *ranges.get(name, (None, None)))
+        for name, count in zip(frame.columns, counts, strict=True)
+    }
+
+
+def joined(before: Column | None, now: Column) -> Column:
+    """Two summaries of one column as one."""
+    if before is None:
+        return now
+    lows = [one.low for one in (before, now) if one.low is not None]
+    highs = [one.high for one in (before, now) if one.high is not None]
+    return Column(before.count + now.count, min(lows, default=None), max(highs, default=None))
