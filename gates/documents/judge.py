@@ -65,6 +65,6 @@ def _judge_rule(rule: Rule, run: Run, collector: Collector) -> RuleOutcome:
             got = f"undetermined: {flaw.got}" if flaw.status == "undetermined" else flaw.got
             collector.of_rule(rule, subject.name, [Example(flaw.where, got)])
     order: tuple[Status, ...] = ("false", "undetermined", "true", "not_applied")
-    worst = min(statuses, key=order.index, default="not_applied")
+    worst: Status = min(statuses, key=order.index, default="not_applied")
     said = "" if statuses else (reason if subjects else f"no artifact of the kind {rule.on}")
     return RuleOutcome(rule.id, worst, len(subjects), read, said, rule.summary)
