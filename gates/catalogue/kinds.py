@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import PurePath
 
@@ -13,7 +13,11 @@ from trueup.gates.findings import Severity
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of finding. `passes` and `fails` are short examples: text of an artifact."""
+    """One kind of finding. `passes` and `fails` are short examples: text of an artifact.
+
+    `waivable` is false where the finding says that something was not read or not judged: a waiver
+    would then pass data at which nobody has looked. `limits` are those the examples are read with.
+    """
 
     id: str
     name: str
@@ -24,6 +28,8 @@ class Kind:
     fix: str
     passes: str = ""
     fails: str = ""
+    waivable: bool = True
+    limits: dict[str, int] = field(default_factory=dict)
 
 
 @functools.cache
