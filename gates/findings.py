@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 Status = Literal["true", "false", "undetermined", "not_applied"]
+# elsewhere: the waiver is about artifacts that are not among those judged
+WaiverStatus = Literal["used", "unused", "expired", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,15 @@ class Finding:
     summary: str = ""
     count: int = 1
     examples: tuple[Example, ...] = ()
+    severity_was: Severity | None = None  # by the profile, where the settings changed it
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
+        was = {} if self.severity_was is None else {"severity_was": self.severity_was}
         return {
             "rule": self.rule,
             "severity": self.severity,
+            **was,
             "artifact": self.artifact,
             "where": self.where.to_dict(),
             "got": self.got,
@@ -117,6 +122,7 @@ class ArtifactInfo:
     rows: int
     columns: int
     late_keys: int = 0
+    document: bool = False  # read whole and held to rules on documents, not read as a table
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -128,6 +134,74 @@ class ArtifactInfo:
             "rows": self.rows,
             "columns": self.columns,
             "late_keys": self.late_keys,
+            "document": self.document,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverUse:
+    """One waiver of the settings, and what became of it."""
+
+    rule: str
+    reason: str
+    expires: str  # a date; it holds through this day
+    status: WaiverStatus
+    place: str  # in the settings file
+    artifact: str = ""
+    key: str = ""
+    steps: tuple[int, int] | None = None
+    approved_by: str = ""
+    ticket: str = ""
+    findings: tuple[Finding, ...] = ()  # what it waived
+
+    @property
+    def count(self) -> int:
+        """How often the rule was broken in what it waived."""
+        return sum(finding.count for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; what the waiver does not narrow is left out."""
+        optional = {
+            "artifact": self.artifact,
+            "key": self.key,
+            "steps": list(self.steps) if self.steps else "",
+            "approved_by": self.approved_by,
+            "ticket": self.ticket,
+        }
+        return {
+            "rule": self.rule,
+            "reason": self.reason,
+            "expires": self.expires,
+            "status": self.status,
+            "place": self.place,
+            **{name: value for name, value in optional.items() if value},
+            "count": self.count,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SeverityChange:
+    """What the settings made of a rule's severity, and how many findings that concerned."""
+
+    rule: str
+    before: Severity
+    after: Severity
+    place: str  # in the settings file
+    artifact: str = ""
+    reason: str = ""
+    findings: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        optional = {"artifact": self.artifact, "reason": self.reason}
+        return {
+            "rule": self.rule,
+            "before": self.before,
+            "after": self.after,
+            "place": self.place,
+            **{name: value for name, value in optional.items() if value},
+            "findings": self.findings,
         }
 
 
@@ -146,6 +220,20 @@ class Verdict:
     rules: tuple[RuleOutcome, ...] = ()
     engines: dict[str, str] = field(default_factory=dict)
     profile_digest: str = ""
+    waivers: tuple[WaiverUse, ...] = ()  # of the settings; what they waived is not in `findings`
+    severity_changes: tuple[SeverityChange, ...] = ()
+    settings: str = ""  # the settings file, as the caller knows it
+    settings_digest: str = ""
+
+    @property
+    def documents(self) -> int:
+        """How many artifacts were read whole, as documents."""
+        return sum(artifact.document for artifact in self.artifacts)
+
+    @property
+    def waived(self) -> int:
+        """How many findings were waived."""
+        return sum(len(waiver.findings) for waiver in self.waivers)
 
     @property
     def passed(self) -> bool:
@@ -159,18 +247,28 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, in the shape of `verdict.schema.json`."""
+        settings = (
+            {"settings": {"path": self.settings, "digest": self.settings_digest}}
+            if self.settings
+            else {}
+        )
         return {
             "verdict": self.verdict,
             "profile": self.profile,
             "rows": self.rows,
+            "documents": self.documents,
             "checks": self.checks,
+            "waived": self.waived,
             "findings": [finding.to_dict() for finding in self.findings],
+            "waivers": [waiver.to_dict() for waiver in self.waivers],
+            "severity_changes": [change.to_dict() for change in self.severity_changes],
             "artifacts": [artifact.to_dict() for artifact in self.artifacts],
             "bytes": self.bytes,
             "columns": self.columns,
             "rules": [rule.to_dict() for rule in self.rules],
             "engines": dict(self.engines),
             "profile_digest": self.profile_digest,
+            **settings,
         }
 
     def to_json(self, indent: int | None = 2) -> str:

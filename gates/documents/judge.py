@@ -40,7 +40,9 @@ def read_all(
 
 
 def _info(artifact: Found, document: Document) -> ArtifactInfo:
-    return ArtifactInfo(artifact.name, artifact.kind, document.form, document.size, 0, 0)
+    return ArtifactInfo(
+        artifact.name, artifact.kind, document.form, document.size, 0, 0, document=True
+    )
 
 
 def judge_rules(run: Run, collector: Collector) -> list[RuleOutcome]:
