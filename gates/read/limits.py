@@ -18,6 +18,12 @@ class Limits:
     max_cells: int = 8 << 20  # rows times columns of one batch: 64 MiB of numbers
     late_after: int = 1_000  # rows; a key first seen later is reported
     located: int = 200  # faults of one kind and key that get an exact byte; the rest is counted
+    max_document: int = 16 << 20  # of JSON, YAML, TOML and digest lists
+    max_nodes: int = 500_000  # values of one document
+    max_tensor_header: int = 100 << 20  # of safetensors
+    max_pickle: int = 256 << 20  # of all pickles of one file, uncompressed
+    max_members: int = 100_000  # entries of an archive
+    max_ratio: int = 200  # of a compressed entry
 
 
 @dataclass(frozen=True, slots=True)
