@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -20,6 +19,7 @@ from trueup.gates.read.rows.pieces import (
     separators,
     split_rows,
 )
+from trueup.gates.read.sources.source import Source
 
 _BLANK = b" \t\r\n"
 
@@ -28,11 +28,11 @@ class ListReader:
     """Holds a buffer that always begins at a row, a comma or the closing bracket."""
 
     def __init__(
-        self, fd: int, opened: Opened, engine: Engine, progress: Callable[[int, int], None]
+        self, source: Source, opened: Opened, engine: Engine, progress: Callable[[int, int], None]
     ) -> None:
         """Start after the opening bracket."""
         self.closed = False
-        self._fd, self._engine, self._limits = fd, engine, engine.limits
+        self._source, self._engine, self._limits = source, engine, engine.limits
         self._progress, self._size = progress, opened.size
         self._end = opened.size - opened.nul_tail
         self._buffer = b""
@@ -51,7 +51,7 @@ class ListReader:
         self._buffer = head[at:]
 
     def _more(self, size: int) -> bytes:
-        data = os.pread(self._fd, min(size, self._end - self._read_to), self._read_to)
+        data = self._source.read_at(min(size, self._end - self._read_to), self._read_to)
         if not data:
             self._end = self._read_to
         self._read_to += len(data)

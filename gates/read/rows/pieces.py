@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from trueup.gates.read.sources.source import Source
 
 _SEARCH = 1 << 16
 
@@ -50,32 +51,32 @@ class Piece:
 
 
 def line_pieces(
-    fd: int, start: int, end: int, first: int, size: int, max_row: int
+    source: Source, start: int, end: int, first: int, size: int, max_row: int
 ) -> Iterator[Piece]:
     """Pieces cut at newlines; the first is shorter."""
     low, want = start, first
     while low < end:
-        raw = os.pread(fd, min(want, end - low), low)
+        raw = source.read_at(min(want, end - low), low)
         if not raw:
             return  # the file was cut while we read it
         at = raw.rfind(b"\n")
         if at >= 0:
             raw = raw[: at + 1]
         elif low + len(raw) < end:
-            stop = _newline(fd, low + len(raw), end)
+            stop = _newline(source, low + len(raw), end)
             if stop - low > max_row:
-                yield Piece(os.pread(fd, 256, low), low, True, skipped=stop - low)
+                yield Piece(raw[:256], low, True, skipped=stop - low)
                 low = stop
                 continue
-            raw = os.pread(fd, stop - low, low)
+            raw = source.read_at(stop - low, low)
         yield Piece(raw, low, raw.endswith(b"\n"))
         low, want = low + len(raw), size
 
 
-def _newline(fd: int, at: int, end: int) -> int:
+def _newline(source: Source, at: int, end: int) -> int:
     """The offset after the next newline, or the end."""
     while at < end:
-        block = os.pread(fd, min(_SEARCH, end - at), at)
+        block = source.read_at(min(_SEARCH, end - at), at)
         if not block:
             return at
         found = block.find(b"\n")

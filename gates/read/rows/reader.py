@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -12,8 +11,9 @@ from trueup.gates.errors import Unreadable
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.rows.engine import Batch, Engine, merged
 from trueup.gates.read.rows.listed import ListReader
-from trueup.gates.read.rows.opening import Opened, open_file
+from trueup.gates.read.rows.opening import Opened, look
 from trueup.gates.read.rows.pieces import Piece, line_pieces
+from trueup.gates.read.sources.source import FileSource, Source
 
 Progress = Callable[[int, int], None]
 
@@ -31,14 +31,20 @@ class Reader:
         step_key: str = "step",
         limits: Limits | None = None,
         progress: Progress | None = None,
+        source: Source | None = None,
     ) -> None:
-        """Open the file. Raises `Unreadable` if no row can be in it."""
+        """Open the file, or take a source. Raises `Unreadable` if no row can be in it."""
         self.name = name or str(path)
         self.limits = limits or Limits()
         self.engine = Engine(self.limits, nullable, step_key, report)
         self.rows = 0
         self._progress = progress or (lambda done, total: None)
-        self._fd, self.opened = open_file(path, self.name)
+        self._source = FileSource(path, self.name) if source is None else source
+        try:
+            self.opened = look(self._source, path, self.name)
+        except BaseException:
+            self._source.close()
+            raise
         self._complete_list = False
 
     def batches(self) -> Iterator[Batch]:
@@ -51,7 +57,7 @@ class Reader:
                 self.rows += batch.frame.height
                 yield batch
         finally:
-            os.close(self._fd)
+            self._source.close()
         self._progress(opened.size, opened.size)
         if not self.engine.recognised and not self._complete_list:
             self._refuse()
@@ -79,7 +85,7 @@ class Reader:
         end = opened.size - opened.nul_tail
         sizes = (self.limits.first_piece, self.limits.piece, self.limits.max_row)
         line, small, ended = 1, self.limits.first_piece, True
-        for piece in line_pieces(self._fd, opened.start, end, *sizes):
+        for piece in line_pieces(self._source, opened.start, end, *sizes):
             self._progress(piece.byte, opened.size)
             ended = piece.ended
             if piece.skipped:
@@ -120,7 +126,7 @@ class Reader:
             self.engine.fault(Fault("no_newline", "the file ends in a row", line, end, line))
 
     def _listed(self, opened: Opened) -> Iterator[Batch]:
-        reader = ListReader(self._fd, opened, self.engine, self._progress)
+        reader = ListReader(self._source, opened, self.engine, self._progress)
         yield from reader.batches()
         self._complete_list = reader.closed
         self._nul_tail(opened)
