@@ -28,8 +28,9 @@ class RunResult:
     """What a check over the whole run found at one key, after the last row."""
 
     key: str
-    ok: bool
+    ok: bool | None  # None: it cannot be told
     got: str
+    step: int | None = None  # where it was first seen, if a row can be named
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class View:
     config: dict[str, Any]
     state: dict[str, Any]
     schema: dict[str, pl.DataType]  # of the frame, which would build it anew at each question
+    null_keys: frozenset[str] = frozenset()  # written as null so far, perhaps with no column yet
 
     def has(self, name: str) -> bool:
         """Whether the table has this column (so far)."""
@@ -59,6 +61,7 @@ class View:
 Build = Callable[[View], list[Probe]]
 Observe = Callable[[View], None]
 Finish = Callable[[Rule, dict[str, Any]], list[RunResult]]
+Problem = Callable[[Mapping[str, Any]], str]  # what is wrong with parameters; empty if nothing is
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Check:
     build: Build | None = None
     observe: Observe | None = None
     finish: Finish | None = None
+    problem: Problem | None = None  # asked when a profile is loaded, after the types
 
 
 def number(name: str) -> pl.Expr:

@@ -53,11 +53,13 @@ class TableJudge:
         self._first: int | None = None
         self._last: int | None = None
         self._rows = 0
+        self._null_keys: frozenset[str] = frozenset()
 
     def batch(self, batch: Batch, null_keys: set[str]) -> None:
         """Judge a batch. `null_keys` are the keys that were written as null so far."""
         if not batch.frame.height:
             return
+        self._null_keys = frozenset(null_keys)
         scopes = self._scopes(batch.frame)
         self._learn(scopes["config"].frame, null_keys)
         self._summarise(scopes["step"].frame)
@@ -126,8 +128,8 @@ class TableJudge:
         self, rule: Rule, frame: pl.DataFrame, schema: dict[str, pl.DataType]
     ) -> list[Probe]:
         check, progress = CHECKS[rule.check], self._progress[rule.id]
-        names = rule.names(schema)
-        view = View(frame, rule, names, self._config, progress.state, schema)
+        names = rule.names([*schema, *sorted(self._null_keys - schema.keys())])
+        view = View(frame, rule, names, self._config, progress.state, schema, self._null_keys)
         probes = check.build(view) if check.build is not None and names else []
         if check.observe is not None:
             check.observe(view)
@@ -148,7 +150,7 @@ class TableJudge:
         for probe, one, count in zip(probes, bad, counts, strict=True):
             if not count:
                 continue
-            failed = frame.filter(one).with_columns(probe.ok.is_null().alias("\0null"))
+            failed = frame.with_columns(probe.ok.is_null().alias("\0null")).filter(one)
             unknown = bool(failed.get_column("\0null").all())
             progress.unknown |= unknown
             progress.broken |= not unknown
@@ -188,12 +190,14 @@ class TableJudge:
             return RuleOutcome(rule.id, "not_applied", 0, 0, f"applies when {rule.when}")
         results = check.finish(rule, progress.state) if check.finish is not None else []
         for result in (result for result in results if not result.ok):
-            progress.broken = True
-            example = Example(Where(key=result.key), result.got)
+            progress.broken |= result.ok is False
+            progress.unknown |= result.ok is None
+            got = result.got if result.ok is False else f"undetermined: {result.got}"
+            example = Example(Where(key=result.key, step=result.step), got)
             self._collector.of_rule(rule, self._artifact, [example])
         columns, rows = len(progress.columns), progress.rows
         if check.observe is not None and columns and not results:
-            reason = f"no column has {rule.params.get('min_rows')} rows"
+            reason = progress.state.get("reason", f"fewer than {rule.params.get('min_rows')} rows")
             return RuleOutcome(rule.id, "not_applied", columns, rows, reason)
         if not columns and not results:
             return self._vacuous(rule, rows)
@@ -204,7 +208,7 @@ class TableJudge:
 
     def _vacuous(self, rule: Rule, rows: int) -> RuleOutcome:
         target = rule.pattern or ", ".join(rule.keys)
-        reason = f"no column matches {target}"
+        reason = self._progress[rule.id].state.get("reason", f"no column matches {target}")
         if rule.absent == "skip":
             return RuleOutcome(rule.id, "not_applied", 0, rows, reason)
         self._collector.of_kind(
