@@ -37,3 +37,11 @@ class Unreadable(GateError):
 
 class ProfileError(GateError):
     """A profile is not well-formed, or names something that does not exist."""
+
+
+class SettingsError(GateError):
+    """A `trueup.toml` is not well-formed, or asks for something that is not to be had."""
+
+
+class UnknownRule(GateError):
+    """Nothing in the catalogue has this id or name."""

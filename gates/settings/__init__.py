@@ -1,0 +1,1 @@
+"""`trueup.toml`: the profile, limits, severities and waivers of a repository, and their effect."""

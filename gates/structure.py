@@ -1,0 +1,97 @@
+"""Holds a TOML file of the user's to a JSON Schema, and says what is wrong in words.
+
+One problem is told, the most telling one: an unknown key first, with the key it may have meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+_SHOWN = 200  # characters of a value in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a file: where in it, what, and what may have been meant."""
+
+    place: str  # `waiver[0].expires`; empty for the file itself
+    what: str
+    fix: str
+
+
+def first_problem(schema: dict[str, Any], data: Any) -> Problem | None:
+    """The most telling way in which `data` is not what the schema asks for."""
+    from jsonschema import Draft202012Validator, FormatChecker
+
+    validator = Draft202012Validator(schema, format_checker=FormatChecker(["date"]))
+    errors = sorted(validator.iter_errors(data), key=lambda error: list(map(str, error.path)))
+    if not errors:
+        return None
+    unknown = [error for error in errors if error.validator == "additionalProperties"]
+    error = _inner((unknown or errors)[0])
+    more = f"{len(errors)} problems in this file" if len(errors) > 1 else ""
+    what, fix = _told(error)
+    return Problem(dotted(error.absolute_path), what, fix or more)
+
+
+def _inner(error: Any) -> Any:
+    """Of alternatives that all fail, the one that came nearest."""
+    if error.validator not in ("anyOf", "oneOf") or not error.context:
+        return error
+    from jsonschema.exceptions import best_match
+
+    return best_match([error])
+
+
+def _told(error: Any) -> tuple[str, str]:
+    """What is wrong, and a suggestion."""
+    value, rule = error.instance, error.validator_value
+    kind = error.validator
+    if kind == "additionalProperties":
+        known = list(error.schema.get("properties", {}))
+        first = next((key for key in value if key not in known), "")
+        return f"unknown key {short(first)}", closest(str(first), known) or _one_of(known)
+    if kind == "required":
+        missing = next((key for key in rule if key not in value), "?")
+        return f"lacks the key {missing}", ""
+    if kind == "enum":
+        return f"is {short(value)}", closest(str(value), rule) or _one_of(rule)
+    if kind == "type":
+        return f"is {short(value)}, expected {_types(rule)}", ""
+    if kind == "format":
+        return f"is {short(value)}, expected a {rule} such as 2026-12-31", ""
+    if kind == "pattern" and rule == "\\S":
+        return "is blank", "say it in words"
+    if kind in ("minItems", "minLength") and not value:
+        return "is empty", ""
+    return error.message[:_SHOWN], ""
+
+
+def _types(rule: str | list[str]) -> str:
+    words = {"string": "text", "integer": "a whole number", "number": "a number",
+             "boolean": "true or false", "array": "a list", "object": "a table"}  # fmt: skip
+    return " or ".join(words[one] for one in ([rule] if isinstance(rule, str) else rule))
+
+
+def _one_of(known: Iterable[str]) -> str:
+    return f"one of {', '.join(map(str, known))}"
+
+
+def short(value: Any) -> str:
+    """A value as it is shown in a message."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """`waiver[0].rule`."""
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path).lstrip(".")
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """A suggestion, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=2)
+    return f"did you mean {' or '.join(near)}?" if near else ""
