@@ -14,7 +14,6 @@ from trueup.gates.read.limits import Limits
 KINDS = families()["document"]
 # A kind that no text can show has a test of its own.
 WITHOUT_TEXT = {"document_changed"}
-LIMITS = {"document_too_large": Limits(max_nodes=8)}
 
 
 @pytest.mark.parametrize(
@@ -23,7 +22,7 @@ LIMITS = {"document_too_large": Limits(max_nodes=8)}
 def test_the_examples_of_a_kind_are_true(
     kind: Kind, lay_out: Callable[[str, str], list[Path]]
 ) -> None:
-    limits = LIMITS.get(kind.name, Limits())
+    limits = Limits(**kind.limits)
     (good,) = lay_out(kind.passes, "passes.json")
     document, faults = load_document(good, limits=limits)
     assert faults == []
