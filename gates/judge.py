@@ -107,6 +107,7 @@ def _table(
         report=lambda fault: collector.of_fault(name, fault),
         nullable=profile.nullable,
         step_key=profile.step,
+        nesting=profile.nesting,
         limits=limits,
         progress=progress,
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from trueup.gates.errors import ProfileError
 from trueup.gates.profile.rules import ArtifactPattern, Profile, Rule, When
+from trueup.gates.read.nesting import Nesting
 
 _RESERVED = ("RDR", "GAT", "DOC", "CLO", "ACC")  # of the readers, the gate itself, closing
 _MAX_BYTES = 1 << 20
@@ -91,7 +92,18 @@ def parse_profile(raw: bytes, where: str) -> Profile:
         step=table.get("step", "step"),
         config_step=table.get("config_step", -1),
         nullable=(*(key for part in included for key in part.nullable), *table.get("nullable", ())),
+        nesting=_nesting(table, included),
         parts=tuple(data["profile"].get("include", ())),
+    )
+
+
+def _nesting(table: Mapping[str, Any], included: list[Profile]) -> Nesting:
+    """As the profile says it, or as the first part that flattens does."""
+    base = next((part.nesting for part in included if part.nesting.flatten), Nesting())
+    return Nesting(
+        flatten=table["nested"] == "flatten" if "nested" in table else base.flatten,
+        separator=table.get("separator", base.separator),
+        max_items=table.get("max_items", base.max_items),
     )
 
 
@@ -191,19 +203,27 @@ def _rule(entry: dict[str, Any], index: int, where: str) -> Rule:
     params = dict(entry.get("params", {}))
     _params(check, params, f"{place}.params", where)
     _target(check.target, entry, place, where)
-    when = entry.get("when")
     return Rule(
         **{k: entry[k] for k in ("id", "severity", "summary", "why", "expected", "fix", "check")},
         rows=entry.get("rows", "step"),
         keys=tuple(entry.get("keys", ())),
         pattern=entry.get("pattern"),
         absent=entry.get("absent", "fail"),
-        when=When(when["key"], tuple(when.get("state", ())), when.get("equals")) if when else None,
+        when=_when(entry.get("when")),
         params=params,
         on=on,
         passes=entry.get("passes", ""),
         fails=entry.get("fails", ""),
     )
+
+
+def _when(said: dict[str, Any] | list[dict[str, Any]] | None) -> When | None:
+    """One condition, or several that must all hold."""
+    if not said:
+        return None
+    first, *others = said if isinstance(said, list) else [said]
+    also = tuple(When(one["key"], tuple(one.get("state", ())), one.get("equals")) for one in others)
+    return When(first["key"], tuple(first.get("state", ())), first.get("equals"), also)
 
 
 def _checks(on: str) -> Mapping[str, Any]:
@@ -233,6 +253,9 @@ def _params(check: Any, params: dict[str, Any], place: str, where: str) -> None:
             got = "nothing" if value is None else repr(value)
             words = " or ".join(kind.__name__ for kind in kinds)
             raise ProfileError(f"{place}.{name}", where=where, got=got, expected=words)
+    problem = getattr(check, "problem", None)
+    if problem is not None and (wrong := problem(params)):
+        raise ProfileError(f"{place}: {wrong}", where=where)
 
 
 def _target(target: str, entry: dict[str, Any], place: str, where: str) -> None:

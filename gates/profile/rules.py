@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trueup.gates.findings import Severity
+from trueup.gates.read.nesting import Nesting
 
 Scope = Literal["step", "config", "all"]
 
@@ -19,9 +20,13 @@ class When:
     key: str
     state: tuple[str, ...] = ()  # of "set", "null", "unrecorded"
     equals: Any = None
+    also: tuple[When, ...] = ()  # further conditions, all of which must hold
 
     def holds(self, config: dict[str, Any]) -> bool:
         """Whether the rule applies under this configuration."""
+        return self._holds(config) and all(other.holds(config) for other in self.also)
+
+    def _holds(self, config: dict[str, Any]) -> bool:
         if not self.state:
             return self.key in config and bool(config[self.key] == self.equals)
         if self.key not in config:
@@ -30,6 +35,9 @@ class When:
 
     def __str__(self) -> str:
         """As part of a sentence: `applies when ...`."""
+        return " and ".join([self._said(), *(str(other) for other in self.also)])
+
+    def _said(self) -> str:
         if self.state:
             return f"{self.key} is {' or '.join(self.state)}"
         return f"{self.key} is {self.equals!r}"
@@ -89,6 +97,7 @@ class Profile:
     step: str = "step"
     config_step: int = -1
     nullable: tuple[str, ...] = ()
+    nesting: Nesting = field(default_factory=Nesting)
     parts: tuple[str, ...] = ()  # the parts and profiles it includes
 
     def rules_on(self, kind: str) -> tuple[Rule, ...]:

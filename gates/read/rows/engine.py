@@ -10,10 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trueup.gates.read.limits import Fault, Limits
-from trueup.gates.read.rows.lines import Row, RowReader, step_of
+from trueup.gates.read.nesting import Nesting
+from trueup.gates.read.rows.lines import RowReader, step_of
 from trueup.gates.read.rows.pieces import RawRow
 from trueup.gates.read.rows.proof import tier_a, tier_b
 from trueup.gates.read.rows.scanner import Flaw, scan
+from trueup.gates.read.rows.shape import Row
 from trueup.gates.read.rows.table import CellFlaw, Table
 
 # Flaws of a row that is nevertheless seen to be one complete object.
@@ -43,14 +45,16 @@ class Engine:
         nullable: Iterable[str],
         step_key: str,
         report: Callable[[Fault], None],
+        nesting: Nesting | None = None,
     ) -> None:
         """`report` takes each fault as it is found."""
         self.limits, self.step_key = limits, step_key
-        self.table = Table(limits, nullable)
+        self.nesting = nesting or Nesting()
+        self.table = Table(limits, nullable, self.nesting)
         self.recognised = 0
         self.first_fault: Fault | None = None
         self.last_fault: Fault | None = None
-        self._rows = RowReader(limits)
+        self._rows = RowReader(limits, self.nesting)
         self._report = report
         self._placed: dict[tuple[str, str | None], int] = {}
 
@@ -71,7 +75,9 @@ class Engine:
 
     def _tier_a(self, text: bytes, rows: int) -> pl.DataFrame | None:
         schema = self.table.schema()
-        return None if rows * len(schema) > self.limits.max_cells else tier_a(text, schema)
+        if rows * len(schema) > self.limits.max_cells:
+            return None
+        return tier_a(text, schema, self.table.shape.root if self.nesting.flatten else None)
 
     def group(
         self, text: bytes, raws: list[RawRow], first_row: int, cut_at_end: bool
@@ -82,7 +88,7 @@ class Engine:
             self.recognised += frame.height
             yield Batch(frame, _count(first_row, len(raws)), _array(raw.line for raw in raws))
             return
-        rows: Sequence[Row | None] | None = tier_b(text)
+        rows: Sequence[Row | None] | None = tier_b(text, self.nesting.flatten)
         if rows is not None and len(rows) == len(raws):
             self.recognised += len(rows)
         else:
@@ -107,12 +113,13 @@ class Engine:
             kind = "truncated" if last else "split"
         byte = None if flaw.at is None else raw.byte + flaw.at
         line = raw.line + (raw.text.count(b"\n", 0, flaw.at) if flaw.at else 0)
-        step = step_of(row, raw.text, self.step_key)
+        step = step_of(row, raw.text, self.step_key, self.nesting)
         self.fault(Fault(kind, flaw.got, line, byte, number, step, flaw.key))
 
     def flawed_rest(self, raw: RawRow, number: int) -> int | None:
         """Name what stops a row from ending; the place of a flaw after which rows may follow."""
-        flaws = scan(raw.text[: self.limits.max_row], self.limits).flaws
+        text = raw.text[: self.limits.max_row]
+        flaws = scan(text, self.limits, self.nesting).flaws
         for flaw in flaws:
             self._row_flaw(flaw, None, raw, number, True)
         broken = [flaw.at for flaw in flaws if flaw.at is not None and flaw.kind != "cut"]
@@ -122,8 +129,9 @@ class Engine:
         self, rows: Sequence[Row | None], raws: list[RawRow], first_row: int
     ) -> Iterator[Batch]:
         numbers = range(first_row, first_row + len(rows))
+        rows, unfit = self.table.flatten(rows)
         kept, flaws = self.table.type(rows, numbers)
-        for flaw in flaws:
+        for flaw in [*unfit, *flaws]:
             self._cell_flaw(flaw, rows[flaw.index], raws[flaw.index], numbers[flaw.index])
         for frame, part in self.table.frames(rows, kept):
             yield Batch(frame, _array(numbers[i] for i in part), _array(raws[i].line for i in part))
@@ -133,12 +141,20 @@ class Engine:
         byte, line = None, raw.line
         if placed < self.limits.located:
             self._placed[flaw.kind, flaw.key] = placed + 1
-            span = scan(raw.text, self.limits).values.get(flaw.key or "")
-            if span is not None:
-                byte = raw.byte + span[0]
-                line += raw.text.count(b"\n", 0, span[0])
-        step = step_of(row, raw.text, self.step_key)
+            at = self._place_of(flaw, raw)
+            if at is not None:
+                byte = raw.byte + at
+                line += raw.text.count(b"\n", 0, at)
+        step = step_of(row, raw.text, self.step_key, self.nesting)
         self.fault(Fault(flaw.kind, flaw.got, line, byte, number, step, flaw.key))
+
+    def _place_of(self, flaw: CellFlaw, raw: RawRow) -> int | None:
+        """The offset of a cell in its row, or of the same flaw as the scanner sees it."""
+        found = scan(raw.text, self.limits, self.nesting)
+        span = found.values.get(flaw.key or "")
+        if span is not None:
+            return span[0]
+        return next((one.at for one in found.flaws if one.kind == flaw.kind), None)
 
 
 def merged(batches: Iterable[Batch], cells: int) -> Iterator[Batch]:

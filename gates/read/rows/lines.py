@@ -11,16 +11,19 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from trueup.gates.findings import show
 from trueup.gates.read.limits import Limits
+from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.numbers import flaw_of_float, is_too_long, may_underflow
 from trueup.gates.read.rows.scanner import Flaw, scan
+from trueup.gates.read.rows.shape import Row
 
-Row = dict[str, Any]
 PLAIN = frozenset({"non_finite_literal", "overflow", "underflow"})  # the value is not in doubt
 
 
@@ -29,6 +32,13 @@ class _Flawed(float):
 
     kind = ""
     text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Twice:
+    """What stands at a key that stands twice."""
+
+    got: str
 
 
 def _flawed(value: float, kind: str, text: str) -> _Flawed:
@@ -40,9 +50,9 @@ def _flawed(value: float, kind: str, text: str) -> _Flawed:
 class RowReader:
     """Reads single rows, and remembers how often it had to look closely."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, nesting: Nesting) -> None:
         """Start with a full allowance of exact positions."""
-        self.limits = limits
+        self.limits, self.nesting = limits, nesting
         self._msgspec = msgspec.json.Decoder()
         self._json = json.JSONDecoder(
             object_pairs_hook=self._pairs,
@@ -50,7 +60,6 @@ class RowReader:
             parse_float=self._float,
             parse_int=self._int,
         )
-        self._flaws: list[Flaw] = []
         self._located: Counter[tuple[str, str | None]] = Counter()
 
     def read(self, row: bytes) -> tuple[Row | None, list[Flaw]]:
@@ -60,7 +69,7 @@ class RowReader:
         if len(row) > self.limits.max_row:
             return None, [Flaw("row_too_long", f"{len(row)} bytes", 0)]
         if row.count(b"{") + row.count(b"[") > self.limits.max_depth:
-            flaws = scan(row, self.limits).flaws
+            flaws = self._scan(row)
             if flaws:
                 return None, flaws
         clean = self._clean(row)
@@ -76,33 +85,30 @@ class RowReader:
             return None
         if not isinstance(value, dict):
             return None
-        colons = len(value)
-        for key, cell in value.items():
-            colons += key.count(":")
-            if isinstance(cell, str):
-                colons += cell.count(":")
-            elif isinstance(cell, dict | list) or (cell == 0 and may_underflow(row)):
-                return None
-        return value if colons == row.count(b":") else None
+        if may_underflow(row) or colons_of(value, self.nesting.flatten) != row.count(b":"):
+            return None
+        return value
 
     def _closely(self, row: bytes) -> tuple[Row | None, list[Flaw]]:
         """The slow way: every pair is seen, and the scanner gives the bytes."""
-        self._flaws = []
         try:
             value: Any = self._json.decode(row.decode("utf-8"))
         except (ValueError, RecursionError):
-            return None, scan(row, self.limits).flaws or [Flaw("syntax", show(row[:60]), 0)]
-        seen = self._flaws
-        if isinstance(value, dict) and seen and all(self._used_up(flaw) for flaw in seen):
+            return None, self._scan(row) or [Flaw("syntax", show(row[:60]), 0)]
+        seen = self._seen(value) if isinstance(value, dict) else []
+        if seen and all(self._used_up(flaw) for flaw in seen):
             return (_plain(value) if _deliverable(seen) else None), seen
         if isinstance(value, dict) and not seen and b"\\u" not in row and b"\r" not in row:
             return value, []
-        flaws = scan(row, self.limits).flaws
+        flaws = self._scan(row)
         if not isinstance(value, dict):
             return None, flaws or [Flaw("not_object", show(value), 0)]
         for flaw in flaws:
             self._located[flaw.kind, flaw.key] += 1
         return (_plain(value) if _deliverable(flaws) else None), flaws
+
+    def _scan(self, row: bytes) -> list[Flaw]:
+        return scan(row, self.limits, self.nesting).flaws
 
     def _used_up(self, flaw: Flaw) -> bool:
         return self._located[flaw.kind, flaw.key] >= self.limits.located
@@ -120,28 +126,81 @@ class RowReader:
     def _pairs(self, pairs: list[tuple[str, Any]]) -> Row:
         row: Row = {}
         for key, value in pairs:
-            if isinstance(value, _Flawed):
-                self._flaws.append(Flaw(value.kind, value.text, None, key))
             if key in row:
-                got = f"{show(row[key])}, then {show(value)}"
-                self._flaws.append(Flaw("duplicate_key", got, None, key))
+                first = row[key].got if isinstance(row[key], _Twice) else show(row[key])
+                row[key] = _Twice(f"{first}, then {show(value)}")
             else:
                 row[key] = value
         return row
+
+    def _seen(self, value: Any, name: str | None = None) -> list[Flaw]:
+        """What the decoder marked, with the name of its place."""
+        flaws: list[Flaw] = []
+        cells: Iterable[tuple[Any, Any]]
+        if isinstance(value, dict):
+            join: Callable[[str | None, Any], str] = self.nesting.member
+            cells = value.items()
+        else:
+            join, cells = self.nesting.item, enumerate(value)
+        for key, cell in cells:
+            kind = type(cell)
+            if kind not in (_Flawed, _Twice, dict, list):
+                continue
+            place = join(name, key)
+            if kind is _Flawed:
+                flaws.append(Flaw(cell.kind, cell.text, None, place))
+            elif kind is _Twice:
+                flaws.append(Flaw("duplicate_key", cell.got, None, place))
+            else:
+                flaws += self._seen(cell, place)
+        return flaws
+
+
+def colons_of(row: Row, deep: bool) -> int | None:
+    """How many colons a row is written with; None if there are objects or lists in it.
+
+    With `deep`, those inside objects and lists are counted as well.
+    """
+    colons = len(row)
+    for key, cell in row.items():
+        kind = type(cell)
+        if kind is str:
+            colons += cell.count(":")
+        elif kind is dict or kind is list:
+            if not deep:
+                return None
+            colons += _colons_inside(cell)
+        if ":" in key:
+            colons += key.count(":")
+    return colons
+
+
+def _colons_inside(value: Any) -> int:
+    if isinstance(value, dict):
+        return colons_of(value, True) or 0
+    if isinstance(value, list):
+        return sum(_colons_inside(cell) for cell in value)
+    return value.count(":") if isinstance(value, str) else 0
 
 
 def _deliverable(flaws: list[Flaw]) -> bool:
     return all(flaw.kind in PLAIN for flaw in flaws)
 
 
-def _plain(row: Row) -> Row:
-    return {key: float(v) if isinstance(v, _Flawed) else v for key, v in row.items()}
+def _plain(value: Any) -> Any:
+    """The value without the decoder's marks."""
+    if isinstance(value, dict):
+        return {key: _plain(cell) for key, cell in value.items()}
+    if isinstance(value, list):
+        return [_plain(cell) for cell in value]
+    return float(value) if isinstance(value, _Flawed) else value
 
 
-def step_of(row: Row | None, raw: bytes, key: str) -> int | None:
+def step_of(row: Row | None, raw: bytes, key: str, nesting: Nesting) -> int | None:
     """The step of a row, from its text if the row itself could not be read."""
-    if row is not None:
+    if row is not None and (key in row or not any(type(c) is dict for c in row.values())):
         value = row.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
-    found = re.findall(b'"' + re.escape(key.encode()) + rb'"\s*:\s*(-?[0-9]{1,18})(?![\w.])', raw)
+    last = key.rsplit(nesting.separator, 1)[-1] if nesting.flatten else key
+    found = re.findall(b'"' + re.escape(last.encode()) + rb'"\s*:\s*(-?[0-9]{1,18})(?![\w.])', raw)
     return int(found[0]) if len(found) == 1 else None

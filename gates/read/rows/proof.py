@@ -9,18 +9,18 @@ string columns, digits lost, underflow) is closed by the sums below. A dropped m
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
 
 from trueup.gates.read.numbers import EXACT, may_underflow
+from trueup.gates.read.rows.lines import colons_of
+from trueup.gates.read.rows.shape import Node, Row
+from trueup.gates.read.rows.unfold import Schema, Unfolded, nested_schema, unfolded
 
 _BLOCK = 1 << 18  # stays in the second-level cache
 _NEWLINE, _COLON, _QUOTE, _OPEN, _CLOSE = 10, 58, 34, 123, 125
-
-Schema = dict[str, type[pl.DataType]]
 
 
 def _counts(text: bytes) -> tuple[int, int, int]:
@@ -41,26 +41,36 @@ def _odd(text: bytes) -> bool:
     return b"\\" in text or b"\r" in text or b"\0" in text
 
 
-def tier_a(text: bytes, schema: Schema) -> pl.DataFrame | None:
-    """The typed rows of a piece of lines, or None if it is not proven that they are the text."""
-    if not schema or not text.endswith(b"\n") or _odd(text) or any(":" in key for key in schema):
+def tier_a(text: bytes, schema: Schema, root: Node | None = None) -> pl.DataFrame | None:
+    """The typed rows of a piece of lines, or None if it is not proven that they are the text.
+
+    With `root`, the places of nested rows, objects and lists become columns.
+    """
+    if not schema or not text.endswith(b"\n") or _odd(text):
+        return None
+    asked = schema if root is None else nested_schema(root, schema)
+    if asked is None:
         return None
     try:
-        frame = pl.read_ndjson(io.BytesIO(text), schema=schema)
+        frame = pl.read_ndjson(io.BytesIO(text), schema=asked)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
-    return frame if _is_proven(frame, text, schema) else None
+    flat = Unfolded.of_flat(frame) if root is None else unfolded(frame, root, list(schema))
+    return flat.frame if flat is not None and _is_proven(flat, text, schema) else None
 
 
-def _is_proven(frame: pl.DataFrame, text: bytes, schema: Schema) -> bool:
+def _is_proven(flat: Unfolded, text: bytes, schema: Schema) -> bool:
+    frame = flat.frame
     lines, colons, quotes = _counts(text)
     strings = [key for key, kind in schema.items() if kind is pl.String]
     floats = [key for key, kind in schema.items() if kind is pl.Float64]
     if frame.height != lines:
         return False
-    filled = frame.height * frame.width - sum(frame.null_count().row(0))
-    in_strings, string_cells = _strings(frame, strings)
-    if colons - in_strings != filled or quotes != 2 * filled + 2 * string_cells:
+    told = _strings(frame, strings)
+    if told is None:
+        return False
+    in_strings, string_cells = told
+    if colons - in_strings != flat.colons or quotes != 2 * flat.members + 2 * string_cells:
         return False
     if not floats:
         return True
@@ -73,16 +83,20 @@ def _is_proven(frame: pl.DataFrame, text: bytes, schema: Schema) -> bool:
     return not (zero and may_underflow(text))
 
 
-def _strings(frame: pl.DataFrame, strings: list[str]) -> tuple[int, int]:
-    """Colons inside string cells, and the number of such cells."""
+def _strings(frame: pl.DataFrame, strings: list[str]) -> tuple[int, int] | None:
+    """Colons inside string cells, and the number of such cells; None if one holds a quote.
+
+    Without escapes no string holds a quote: a cell with one is a list or an object, as text.
+    """
     if not strings:
         return 0, 0
     cells = pl.col(strings)
-    counted = frame.select(
+    colons, count, quoted = frame.select(
         pl.sum_horizontal(cells.str.count_matches(":", literal=True).sum()).alias("colons"),
         pl.sum_horizontal(cells.is_not_null().sum()).alias("cells"),
+        pl.any_horizontal(cells.str.contains('"', literal=True).any()).alias("quoted"),
     ).row(0)
-    return int(counted[0]), int(counted[1])
+    return None if quoted else (int(colons), int(count))
 
 
 def _one_per_line(text: bytes, rows: int) -> bool:
@@ -97,7 +111,7 @@ def _one_per_line(text: bytes, rows: int) -> bool:
 _DECODER = msgspec.json.Decoder()
 
 
-def tier_b(text: bytes) -> list[dict[str, Any]] | None:
+def tier_b(text: bytes, nested: bool = False) -> list[Row] | None:
     """The untyped rows of a piece of lines, or None if it is not proven that they are the text."""
     if not text.endswith(b"\n") or b"\\u" in text or b"\r" in text:
         return None  # other escapes neither add nor hide a colon
@@ -109,14 +123,8 @@ def tier_b(text: bytes) -> list[dict[str, Any]] | None:
         return None
     colons = 0
     for row in rows:
-        if type(row) is not dict:
+        inside = colons_of(row, nested) if type(row) is dict else None
+        if inside is None:
             return None
-        colons += len(row)
-        for key, cell in row.items():
-            if type(cell) is str:
-                colons += cell.count(":")
-            elif type(cell) in (dict, list):
-                return None
-            if ":" in key:
-                colons += key.count(":")
+        colons += inside
     return rows if colons == _counts(text)[1] else None

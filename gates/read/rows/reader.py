@@ -9,6 +9,7 @@ import numpy as np
 
 from trueup.gates.errors import Unreadable
 from trueup.gates.read.limits import Fault, Limits
+from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.rows.engine import Batch, Engine, merged
 from trueup.gates.read.rows.listed import ListReader
 from trueup.gates.read.rows.opening import Opened, look
@@ -29,6 +30,7 @@ class Reader:
         name: str | None = None,
         nullable: Iterable[str] = (),
         step_key: str = "step",
+        nesting: Nesting | None = None,
         limits: Limits | None = None,
         progress: Progress | None = None,
         source: Source | None = None,
@@ -36,7 +38,7 @@ class Reader:
         """Open the file, or take a source. Raises `Unreadable` if no row can be in it."""
         self.name = name or str(path)
         self.limits = limits or Limits()
-        self.engine = Engine(self.limits, nullable, step_key, report)
+        self.engine = Engine(self.limits, nullable, step_key, report, nesting)
         self.rows = 0
         self._progress = progress or (lambda done, total: None)
         self._source = FileSource(path, self.name) if source is None else source

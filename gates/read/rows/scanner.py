@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trueup.gates.findings import show
 from trueup.gates.read.limits import Limits
+from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.numbers import flaw_of_float, is_too_long
 
 TOKEN = re.compile(
@@ -38,7 +39,7 @@ class Flaw:
 
 @dataclass(slots=True)
 class Scan:
-    """What a scan found: flaws, and where the value of each top-level key stands."""
+    """What a scan found: flaws, and where the value of each key stands, by its column's name."""
 
     flaws: list[Flaw] = field(default_factory=list)
     values: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -49,15 +50,17 @@ class _Open:
     """An object or list that is still open."""
 
     is_object: bool
+    at: int
     seen: dict[str, tuple[int, str]] = field(default_factory=dict)  # key -> value's place, text
     key: str | None = None
+    index: int = 0
 
 
 class _Scanner:
     """States: value, first (value or close), key, key0 (key or close), colon, comma, end."""
 
-    def __init__(self, row: bytes, limits: Limits) -> None:
-        self.row, self.limits = row, limits
+    def __init__(self, row: bytes, limits: Limits, nesting: Nesting) -> None:
+        self.row, self.limits, self.nesting = row, limits, nesting
         self.out = Scan()
         self.stack: list[_Open] = []
         self.state = "value"
@@ -89,8 +92,17 @@ class _Scanner:
 
     def flaw(self, kind: str, got: str, at: int) -> None:
         """Note a flaw at the innermost key."""
-        key = ".".join(level.key for level in self.stack if level.key is not None)
-        self.out.flaws.append(Flaw(kind, got, at, key or None))
+        self.out.flaws.append(Flaw(kind, got, at, self.name()))
+
+    def name(self) -> str | None:
+        """The name of the column at this place."""
+        name: str | None = None
+        for level in self.stack:
+            if not level.is_object:
+                name = self.nesting.item(name, level.index)
+            elif level.key is not None:
+                name = self.nesting.member(name, level.key)
+        return name
 
     def unknown(self, pos: int) -> None:
         """Name what stands where no token fits."""
@@ -199,9 +211,9 @@ class _Scanner:
                 self.flaw("duplicate_key", got, pos)
             else:
                 level.seen[level.key] = (pos, shown)
-            if len(self.stack) == 1:
-                self.out.values.setdefault(level.key, (pos, pos + len(text)))
-            level.key = None
+        if len(self.stack) == 1 or self.nesting.flatten:
+            self.out.values.setdefault(self.name() or "", (pos, pos + len(text)))
+        level.key = None
         self.state = "comma"
 
     def punctuation(self, text: bytes, pos: int) -> bool:
@@ -210,13 +222,13 @@ class _Scanner:
             if len(self.stack) >= self.limits.max_depth:
                 self.flaw("too_deep", f"more than {self.limits.max_depth} levels", pos)
                 return False
-            self.stack.append(_Open(text == b"{"))
+            self.stack.append(_Open(text == b"{", pos))
             self.state = "key0" if text == b"{" else "first"
             return True
         if text in b"}]" and self.closes(text):
             done = self.stack.pop()
             if self.stack:
-                self.value_done(pos, b"{...}" if done.is_object else b"[...]")
+                self.value_done(done.at, b"{...}" if done.is_object else b"[...]")
                 self.state = "comma"
             else:
                 self.state = "end"
@@ -227,6 +239,7 @@ class _Scanner:
             self.state = "value"
             return True
         if text == b"," and self.state == "comma":
+            self.stack[-1].index += 1
             self.state = "key" if self.stack[-1].is_object else "value"
             return True
         self.flaw("syntax", f"{show(text)} where {self.state.rstrip('0')} belongs", pos)
@@ -239,6 +252,6 @@ class _Scanner:
         return self.state in ("comma", "key0", "first")
 
 
-def scan(row: bytes, limits: Limits) -> Scan:
+def scan(row: bytes, limits: Limits, nesting: Nesting) -> Scan:
     """Every flaw of one row."""
-    return _Scanner(row, limits).run()
+    return _Scanner(row, limits, nesting).run()

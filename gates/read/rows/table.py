@@ -11,8 +11,9 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.read.limits import Limits
+from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.numbers import exact_as_float, fits_int64, is_huge
-from trueup.gates.read.rows.lines import Row
+from trueup.gates.read.rows.shape import Row, Shape
 
 DTYPES: dict[str, type[pl.DataType]] = {
     "int": pl.Int64,
@@ -31,6 +32,7 @@ class Column:
     name: str
     first_row: int
     kind: str | None = None
+    family: str | None = None  # the items of one list have one type
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,17 @@ class CellFlaw:
 class Table:
     """Grows as rows come; never forgets or changes a type, except int to float."""
 
-    def __init__(self, limits: Limits, nullable: Iterable[str] = ()) -> None:
+    def __init__(
+        self, limits: Limits, nullable: Iterable[str] = (), nesting: Nesting | None = None
+    ) -> None:
         """`nullable` are anchored patterns of the keys that may be null."""
         self.limits = limits
+        self.shape = Shape(nesting or Nesting(), limits)
         self.columns: dict[str, Column] = {}
         self.null_keys: set[str] = set()  # written as null somewhere: a frame cannot tell
         self._nullable = [re.compile(pattern) for pattern in nullable]
         self._late = 0
+        self._fractions: set[str] = set()  # families of which some item is a float
 
     @property
     def late(self) -> int:
@@ -63,6 +69,18 @@ class Table:
     def schema(self) -> dict[str, type[pl.DataType]]:
         """The columns whose type is known."""
         return {c.name: DTYPES[c.kind] for c in self.columns.values() if c.kind is not None}
+
+    def flatten(self, rows: Sequence[Row | None]) -> tuple[list[Row | None], list[CellFlaw]]:
+        """The rows by the names of their columns, where the profile asks for it."""
+        if not self.shape.nesting.flatten:
+            return list(rows), []
+        flaws: list[CellFlaw] = []
+        out: list[Row | None] = []
+        for index, row in enumerate(rows):
+            flat, found = self.shape.flatten(row) if row is not None else (None, [])
+            out.append(flat)
+            flaws += [CellFlaw(index, flaw.kind, flaw.key, flaw.got, True) for flaw in found]
+        return out, flaws
 
     def type(
         self, rows: Sequence[Row | None], numbers: Sequence[int]
@@ -74,6 +92,7 @@ class Table:
         for index in kept:
             for name, value in (rows[index] or {}).items():
                 cells.setdefault(name, []).append((index, value))
+        self._note_fractions(cells)
         for name, column in cells.items():
             self._type(self.columns[name], column, numbers, flaws)
         bad = {flaw.index for flaw in flaws if flaw.withheld}
@@ -128,7 +147,7 @@ class Table:
 
     def _register(self, new: list[str], index: int, row: int, flaws: list[CellFlaw]) -> None:
         for key in new:
-            self.columns[key] = Column(key, row)
+            self.columns[key] = Column(key, row, family=self.shape.family(key))
             if row > self.limits.late_after:
                 self._late += 1
                 flaws.append(CellFlaw(index, "late_key", key, f"first seen in row {row}", False))
@@ -156,6 +175,13 @@ class Table:
         elif group is not None:
             column.kind = group
 
+    def _note_fractions(self, cells: dict[str, list[tuple[int, Any]]]) -> None:
+        """A list in which one item is a float is a list of floats."""
+        for name, column in cells.items():
+            family = self.columns[name].family
+            if family is not None and any(type(value) is float for _, value in column):
+                self._fractions.add(family)
+
     def _nulls(self, name: str, cells: list[tuple[int, Any]], flaws: list[CellFlaw]) -> None:
         if any(pattern.search(name) for pattern in self._nullable):
             return
@@ -170,7 +196,9 @@ class Table:
         numbers: Sequence[int],
         flaws: list[CellFlaw],
     ) -> None:
-        fractions = any(type(cell) is float for _, cell in cells)
+        fractions = column.family in self._fractions or any(
+            type(cell) is float for _, cell in cells
+        )
         column.kind = "float" if column.kind == "float" or fractions else "int"
         for index, cell in cells:
             if type(cell) is not int:
