@@ -1,6 +1,6 @@
 """Gates: judge the artifacts of a run. `judge(path, profile)` gives a `Verdict`."""
 
-from trueup.gates.errors import GateError, ProfileError, Unreadable
+from trueup.gates.errors import GateError, ProfileError, SettingsError, Unreadable
 from trueup.gates.findings import ArtifactInfo, Example, Finding, RuleOutcome, Verdict, Where
 from trueup.gates.judge import judge
 
@@ -11,6 +11,7 @@ __all__ = [
     "GateError",
     "ProfileError",
     "RuleOutcome",
+    "SettingsError",
     "Unreadable",
     "Verdict",
     "Where",

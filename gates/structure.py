@@ -11,6 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 _SHOWN = 200  # characters of a value in a message
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list, or tables with a head in two brackets: [[name]]",
+    "object": "a table",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +46,13 @@ def first_problem(schema: dict[str, Any], data: Any) -> Problem | None:
 
 
 def _inner(error: Any) -> Any:
-    """Of alternatives that all fail, the one that came nearest."""
-    if error.validator not in ("anyOf", "oneOf") or not error.context:
-        return error
-    from jsonschema.exceptions import best_match
-
-    return best_match([error])
+    """Of alternatives that all fail, the first that is of the value's own type."""
+    while error.validator in ("anyOf", "oneOf") and error.context:
+        fit = [one for one in error.context if one.validator != "type" or one.relative_path]
+        if not fit:
+            return error
+        error = fit[0]
+    return error
 
 
 def _told(error: Any) -> tuple[str, str]:
@@ -58,22 +67,25 @@ def _told(error: Any) -> tuple[str, str]:
         missing = next((key for key in rule if key not in value), "?")
         return f"lacks the key {missing}", ""
     if kind == "enum":
-        return f"is {short(value)}", closest(str(value), rule) or _one_of(rule)
+        return f"is {short(value)}, expected {_one_of(rule)}", closest(str(value), rule)
     if kind == "type":
         return f"is {short(value)}, expected {_types(rule)}", ""
+    if kind in ("anyOf", "oneOf"):
+        return f"is {short(value)}, which is of none of the types it may have", ""
     if kind == "format":
         return f"is {short(value)}, expected a {rule} such as 2026-12-31", ""
     if kind == "pattern" and rule == "\\S":
         return "is blank", "say it in words"
+    if kind == "pattern":
+        like = f" such as {error.schema['examples'][0]}" if error.schema.get("examples") else ""
+        return f"is {short(value)}, expected text of the form {rule}{like}", ""
     if kind in ("minItems", "minLength") and not value:
         return "is empty", ""
     return error.message[:_SHOWN], ""
 
 
 def _types(rule: str | list[str]) -> str:
-    words = {"string": "text", "integer": "a whole number", "number": "a number",
-             "boolean": "true or false", "array": "a list", "object": "a table"}  # fmt: skip
-    return " or ".join(words[one] for one in ([rule] if isinstance(rule, str) else rule))
+    return " or ".join(_TYPES[one] for one in ([rule] if isinstance(rule, str) else rule))
 
 
 def _one_of(known: Iterable[str]) -> str:

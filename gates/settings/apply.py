@@ -172,7 +172,9 @@ def _own(uses: Iterable[_Use], settings: Settings) -> tuple[Finding, ...]:
         if use.beyond and waiver.steps:
             places = ", ".join(str(one.where) for one in use.beyond[:3])
             got = f"{got}; beyond its steps {waiver.steps[0]}..{waiver.steps[1]}: {places}"
-        collector.of_kind(name[use.status], settings.path, Where(key=waiver.place), got)
+        collector.of_kind(
+            name[use.status], settings.path, Where(line=waiver.line, key=waiver.place), got
+        )
     return collector.findings()
 
 

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import stat
 import tomllib
 from importlib import resources
@@ -55,8 +56,8 @@ def load_settings(path: Path, name: str | None = None) -> Settings:
             for override in _overrides(rule, value)
         ),
         waivers=tuple(
-            _waiver(entry, f"waiver[{index}]", name)
-            for index, entry in enumerate(data.get("waiver", []))
+            _waiver(entry, f"waiver[{index}]", name, line)
+            for index, (entry, line) in enumerate(_with_lines(data.get("waiver", []), raw))
         ),
     )
 
@@ -123,7 +124,18 @@ def _overrides(rule: str, value: Any) -> list[SeverityOverride]:
     ]
 
 
-def _waiver(entry: dict[str, Any], place: str, name: str) -> Waiver:
+def _with_lines(entries: list[Any], raw: bytes) -> list[tuple[Any, int | None]]:
+    """Each waiver with the line of its head, where every head stands on a line of its own."""
+    heads = [
+        number
+        for number, line in enumerate(raw.split(b"\n"), 1)
+        if re.match(rb"\s*\[\[\s*waiver\s*\]\]", line)
+    ]
+    known = heads if len(heads) == len(entries) else [None] * len(entries)
+    return list(zip(entries, known, strict=True))
+
+
+def _waiver(entry: dict[str, Any], place: str, name: str, line: int | None) -> Waiver:
     steps = entry.get("steps")
     if steps and steps[0] > steps[1]:
         raise SettingsError(
@@ -136,5 +148,6 @@ def _waiver(entry: dict[str, Any], place: str, name: str) -> Waiver:
         expires=datetime.date.fromisoformat(entry["expires"]),
         place=place,
         steps=(steps[0], steps[1]) if steps else None,
+        line=line,
         **texts,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from trueup.gates.findings import Severity
 from trueup.gates.read.limits import Limits
@@ -24,6 +24,7 @@ class Waiver:
     steps: tuple[int, int] | None = None  # first and last
     approved_by: str = ""
     ticket: str = ""
+    line: int | None = None  # where it begins in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +49,4 @@ class Settings:
     runs: tuple[str, ...] = ()
     limits: Limits | None = None
     severities: tuple[SeverityOverride, ...] = ()
-    waivers: tuple[Waiver, ...] = field(default=())
+    waivers: tuple[Waiver, ...] = ()
