@@ -25,8 +25,10 @@ class Where:
     steps: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        """`line:byte:key (step 12)`, with what is not known left empty."""
+        """`line:byte:key (step 12)`, what is not known left empty; `row 7:key` without lines."""
         parts = ["" if part is None else str(part) for part in (self.line, self.byte, self.key)]
+        if self.line is None and self.byte is None and self.row is not None:
+            parts[:2] = [f"row {self.row}"]
         text = ":".join(parts).rstrip(":")
         if self.steps is not None and self.steps[0] != self.steps[1]:
             return f"{text} (steps {self.steps[0]}..{self.steps[1]})"

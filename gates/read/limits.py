@@ -17,6 +17,14 @@ class Limits:
     max_keys: int = 20_000  # distinct keys of one file
     max_cells: int = 8 << 20  # rows times columns of one batch: 64 MiB of numbers
     late_after: int = 1_000  # rows; a key first seen later is reported
+    max_inflated: int = 64 << 30  # text of a compressed table
+    max_inflation: int = 1_000  # bytes of text for each compressed byte, ...
+    inflated_from: int = 64 << 20  # ... past so many bytes of text
+    max_cell: int = 100_000  # characters of one CSV cell: what the standard library takes
+    max_group: int = 20_000  # rows read one by one at a time
+    max_footer: int = 64 << 20  # of parquet
+    max_row_group: int = 4 << 30  # bytes of one row group of parquet, decoded
+    max_fetched: int = 32 << 30  # from a URL, all files together
     located: int = 200  # faults of one kind and key that get an exact byte; the rest is counted
     max_document: int = 16 << 20  # of JSON, YAML, TOML and digest lists
     max_nodes: int = 500_000  # values of one document

@@ -165,7 +165,7 @@ class TableJudge:
     def _example(self, probe: Probe, row: dict[str, Any], batch: Batch) -> Example:
         at, step = row[_INDEX], row.get(self._profile.step)
         where = Where(
-            line=int(batch.lines[at]),
+            line=int(batch.lines[at]) or None,
             row=int(batch.rows[at]),
             step=step if isinstance(step, int) and not isinstance(step, bool) else None,
             key=probe.key,

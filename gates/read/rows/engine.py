@@ -17,6 +17,7 @@ from trueup.gates.read.rows.proof import tier_a, tier_b
 from trueup.gates.read.rows.scanner import Flaw, scan
 from trueup.gates.read.rows.shape import Row
 from trueup.gates.read.rows.table import CellFlaw, Table
+from trueup.gates.read.rows.unfinished import unfinished
 
 # Flaws of a row that is nevertheless seen to be one complete object.
 _WHOLE = frozenset(
@@ -29,7 +30,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Typed rows, and for each its number and line in the file (both from 1)."""
+    """Typed rows, and for each its number and line, from 1; line 0 in a form without lines."""
 
     frame: pl.DataFrame
     rows: Ints
@@ -46,9 +47,10 @@ class Engine:
         step_key: str,
         report: Callable[[Fault], None],
         nesting: Nesting | None = None,
+        live: bool = False,
     ) -> None:
-        """`report` takes each fault as it is found."""
-        self.limits, self.step_key = limits, step_key
+        """`report` takes each fault as it is found. `live`: somebody may still be writing."""
+        self.limits, self.step_key, self.live = limits, step_key, live
         self.nesting = nesting or Nesting()
         self.table = Table(limits, nullable, self.nesting)
         self.recognised = 0
@@ -103,7 +105,7 @@ class Engine:
             if row is not None or all(flaw.kind in _WHOLE for flaw in flaws):
                 self.recognised += 1
             last = cut_at_end and index == len(raws) - 1
-            for flaw in flaws:
+            for flaw in unfinished(raw.text, flaws) if last and self.live else flaws:
                 self._row_flaw(flaw, row, raw, first_row + index, last)
         return rows
 

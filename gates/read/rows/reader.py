@@ -34,11 +34,15 @@ class Reader:
         limits: Limits | None = None,
         progress: Progress | None = None,
         source: Source | None = None,
+        live: bool = False,
     ) -> None:
-        """Open the file, or take a source. Raises `Unreadable` if no row can be in it."""
+        """Open the file, or take a source. Raises `Unreadable` if no row can be in it.
+
+        With `live`, a last line that is not finished is a warning; everything else stays.
+        """
         self.name = name or str(path)
         self.limits = limits or Limits()
-        self.engine = Engine(self.limits, nullable, step_key, report, nesting)
+        self.engine = Engine(self.limits, nullable, step_key, report, nesting, live)
         self.rows = 0
         self._progress = progress or (lambda done, total: None)
         self._source = FileSource(path, self.name) if source is None else source
