@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
-import ast
+import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-LayOut = Callable[[str, str], list[Path]]
+LayOut = Callable[..., list[Path]]
 
 
-def files_of(example: str, default: str) -> dict[str, bytes]:
-    """File names and contents: `--- NAME` begins a file, `b'...'` stands for its bytes."""
-    text = example.removeprefix("\n")
-    if not text.startswith("--- "):
-        return {default: _content(text)}
-    out = {}
-    for part in f"\n{text}".split("\n--- ")[1:]:
-        name, _, body = part.partition("\n")
-        out[name.strip()] = _content(body)
-    return out
+def as_bytes(text: str) -> bytes:
+    """The bytes of an example: an escape `\\xe9` stands for one byte."""
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
 
 
-def _content(text: str) -> bytes:
-    if text.startswith("b'"):
-        value = ast.literal_eval(text.strip())
-        assert isinstance(value, bytes)
-        return value
-    return text.encode()
+def write_example(text: str, folder: Path, default: str) -> list[Path]:
+    """Write the files of an example, and give their paths.
+
+    `== path ==` begins a file, `== path -> target ==` is a link, `== a.pt!b/c ==` an entry of the
+    archive a.pt; words before the first are for the reader. Without any, it is the file `default`.
+    """
+    _, *parts = re.split(r"(?m)^== (.+) ==\n", text)
+    if not parts:
+        parts = [default, text]
+    written = []
+    for name, content in zip(parts[::2], parts[1::2], strict=True):
+        path, _, target = name.partition(" -> ")
+        path, _, entry = path.partition("!")
+        whole = folder / path
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        if entry:
+            with zipfile.ZipFile(whole, "a") as archive:
+                archive.writestr(entry, as_bytes(content.removesuffix("\n")))
+        elif target:
+            whole.symlink_to(target)
+        else:
+            whole.write_bytes(as_bytes(content))
+        if whole not in written:
+            written.append(whole)
+    return written
 
 
 @pytest.fixture
 def lay_out(tmp_path: Path) -> LayOut:
-    """Writes the files of a rule's or a kind's short example, and gives their paths."""
+    """Writes a short example of a rule or a kind below the test's folder."""
 
-    def write(example: str, default: str) -> list[Path]:
-        paths = []
-        for name, content in files_of(example, default).items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            paths.append(path)
-        return paths
+    def write(text: str, default: str, below: str = ".") -> list[Path]:
+        return write_example(text, tmp_path / below, default)
 
     return write

@@ -19,9 +19,7 @@ WITHOUT_TEXT = {"document_changed"}
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.name not in WITHOUT_TEXT], ids=lambda kind: kind.name
 )
-def test_the_examples_of_a_kind_are_true(
-    kind: Kind, lay_out: Callable[[str, str], list[Path]]
-) -> None:
+def test_the_examples_of_a_kind_are_true(kind: Kind, lay_out: Callable[..., list[Path]]) -> None:
     limits = Limits(**kind.limits)
     (good,) = lay_out(kind.passes, "passes.json")
     document, faults = load_document(good, limits=limits)
