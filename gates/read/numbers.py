@@ -7,6 +7,7 @@ import re
 
 EXACT = 2**53  # past it, a double no longer holds every integer
 INT64 = 2**63
+INT128 = 2**127
 
 _MANTISSA = re.compile(r"^-?([0-9.]*)")
 # The shortest ways to write a non-zero number below the smallest double: an exponent of three
@@ -42,8 +43,13 @@ def is_huge(value: int, max_digits: int) -> bool:
 
 
 def fits_int64(value: int) -> bool:
-    """Whether a table's integer column can hold it exactly."""
+    """Whether an ordinary integer holds it, in any language."""
     return -INT64 <= value < INT64
+
+
+def fits_int128(value: int) -> bool:
+    """Whether the widest integer column can hold it."""
+    return -INT128 <= value < INT128
 
 
 def exact_as_float(value: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,9 @@ import polars as pl
 
 from trueup.gates.profile.rules import Rule
 
-NUMERIC = (pl.Int64, pl.Float64)
+INTEGERS = (pl.Int64, pl.Int128)
+NUMERIC = (*INTEGERS, pl.Float64)
+_WIDEST = 2**127
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,26 @@ class Check:
 def number(name: str) -> pl.Expr:
     """A numeric column in which NaN is unknown, not larger than everything."""
     return pl.col(name).cast(pl.Float64).fill_nan(None)
+
+
+def exact(view: View, name: str) -> pl.Expr:
+    """A numeric column for a comparison: past 2^53 an integer is not rounded to a double."""
+    return pl.col(name) if view.schema[name] in INTEGERS else number(name)
+
+
+def wide(view: View, name: str) -> pl.Expr:
+    """A numeric column for sums and products: integers that do not wrap at 64 bits."""
+    return exact(view, name).cast(pl.Int128) if view.schema[name] in INTEGERS else number(name)
+
+
+def bound(value: int | float) -> pl.Expr:
+    """A number of the profile to compare a column with; whole ones stay exact."""
+    if isinstance(value, float) and not (abs(value) < _WIDEST and value.is_integer()):
+        return pl.lit(value)
+    if abs(value) >= _WIDEST:
+        return pl.lit(math.inf if value > 0 else -math.inf)  # no column reaches it
+    whole = int(value)
+    return pl.lit(whole, dtype=pl.Int64 if -(2**63) <= whole < 2**63 else pl.Int128)
 
 
 def where_present(names: list[str], ok: pl.Expr) -> pl.Expr:

@@ -8,7 +8,16 @@ from itertools import pairwise
 
 import polars as pl
 
-from trueup.gates.telemetry.probe import Check, Probe, View, number, records, where_present
+from trueup.gates.telemetry.probe import (
+    Check,
+    Probe,
+    View,
+    exact,
+    number,
+    records,
+    where_present,
+    wide,
+)
 
 
 def _all_numbers(view: View, names: list[str]) -> bool:
@@ -33,8 +42,8 @@ def _product_of(view: View) -> list[Probe]:
     names = [value, *factors]
     if not _all_numbers(view, names):
         return []
-    product = reduce(lambda left, right: left * right, (number(name) for name in factors))
-    ok = where_present(names, number(value) == product)
+    product = reduce(lambda left, right: left * right, (wide(view, name) for name in factors))
+    ok = where_present(names, exact(view, value) == product)
     return [Probe(value, ok, tuple(names))]
 
 
@@ -44,9 +53,9 @@ def _sum_of(view: View) -> list[Probe]:
     names = [value, *terms]
     if not _all_numbers(view, names):
         return []
-    parts = [number(name) for name in terms] + [number(n).fill_null(0.0) for n in optional]
+    parts = [wide(view, n) for n in terms] + [wide(view, n).fill_null(0) for n in optional]
     total = reduce(lambda left, right: left + right, parts)
-    ok = where_present(names, number(value) == total)
+    ok = where_present(names, exact(view, value) == total)
     return [Probe(value, ok, (*names, *optional))]
 
 
@@ -80,7 +89,7 @@ def _same(view: View) -> list[Probe]:
         if not _all_numbers(view, names):
             continue
         for name in names[1:]:
-            ok = where_present([names[0], name], number(names[0]) == number(name))
+            ok = where_present([names[0], name], exact(view, names[0]) == exact(view, name))
             out.append(Probe(name, ok, (names[0], name)))
     return out
 

@@ -14,7 +14,7 @@ from trueup.gates.findings import Example, RuleOutcome, Status, Where, show
 from trueup.gates.profile.rules import Profile, Rule, Scope
 from trueup.gates.read.rows.engine import Batch
 from trueup.gates.telemetry.compile import failing
-from trueup.gates.telemetry.probe import Probe, View
+from trueup.gates.telemetry.probe import INTEGERS, Probe, View
 from trueup.gates.telemetry.registry import CHECKS
 from trueup.gates.telemetry.summary import column_summaries, joined
 
@@ -97,7 +97,7 @@ class TableJudge:
         for name, column in column_summaries(steps).items():
             self._columns[name] = joined(self._columns.get(name), column)
         known = steps.get_column(self._profile.step) if self._profile.step in steps else None
-        if known is not None and known.dtype == pl.Int64 and known.count():
+        if known is not None and known.dtype in INTEGERS and known.count():
             values = known.drop_nulls()
             self._first = values[0] if self._first is None else self._first
             self._last = values[-1]
@@ -175,7 +175,7 @@ class TableJudge:
 
     def _steps(self, failed: pl.DataFrame) -> tuple[int, int] | None:
         name = self._profile.step
-        if name not in failed.columns or failed.schema[name] != pl.Int64:
+        if name not in failed.columns or failed.schema[name] not in INTEGERS:
             return None
         low, high = failed.get_column(name).min(), failed.get_column(name).max()
         return (low, high) if isinstance(low, int) and isinstance(high, int) else None

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from trueup.gates.read.numbers import EXACT, may_underflow
+from trueup.gates.read.numbers import EXACT, INT64, may_underflow
 from trueup.gates.read.rows.lines import colons_of
 from trueup.gates.read.rows.shape import Node, Row
 from trueup.gates.read.rows.unfold import Schema, Unfolded, nested_schema, unfolded
@@ -72,6 +72,9 @@ def _is_proven(flat: Unfolded, text: bytes, schema: Schema) -> bool:
     in_strings, string_cells = told
     if colons - in_strings != flat.colons or quotes != 2 * flat.members + 2 * string_cells:
         return False
+    wide = [key for key, kind in schema.items() if kind is pl.Int128]
+    if wide and not frame.select(pl.all_horizontal(_fits(key) for key in wide)).item():
+        return False  # each integer past 64 bits is to be named
     if not floats:
         return True
     largest, zero = frame.select(
@@ -81,6 +84,10 @@ def _is_proven(flat: Unfolded, text: bytes, schema: Schema) -> bool:
     if largest is not None and not largest < EXACT:
         return False
     return not (zero and may_underflow(text))
+
+
+def _fits(key: str) -> pl.Expr:
+    return pl.col(key).is_between(-INT64, INT64 - 1).all()
 
 
 def _strings(frame: pl.DataFrame, strings: list[str]) -> tuple[int, int] | None:

@@ -12,11 +12,12 @@ import polars as pl
 from trueup.gates.findings import show
 from trueup.gates.read.limits import Limits
 from trueup.gates.read.nesting import Nesting
-from trueup.gates.read.numbers import exact_as_float, fits_int64, is_huge
+from trueup.gates.read.numbers import exact_as_float, fits_int64, fits_int128, is_huge
 from trueup.gates.read.rows.shape import Row, Shape
 
 DTYPES: dict[str, type[pl.DataType]] = {
     "int": pl.Int64,
+    "wide": pl.Int128,  # once an integer past 64 bits was seen
     "float": pl.Float64,
     "str": pl.String,
     "bool": pl.Boolean,
@@ -47,7 +48,7 @@ class CellFlaw:
 
 
 class Table:
-    """Grows as rows come; never forgets or changes a type, except int to float."""
+    """Grows as rows come; never forgets a type, and changes only from int to wide to float."""
 
     def __init__(
         self, limits: Limits, nullable: Iterable[str] = (), nesting: Nesting | None = None
@@ -199,15 +200,21 @@ class Table:
         fractions = column.family in self._fractions or any(
             type(cell) is float for _, cell in cells
         )
-        column.kind = "float" if column.kind == "float" or fractions else "int"
+        if column.kind == "float" or fractions:
+            column.kind = "float"
+        elif column.kind is None:
+            column.kind = "int"
         for index, cell in cells:
             if type(cell) is not int:
                 continue
             if is_huge(cell, self.limits.max_digits):
                 got = f"about {cell.bit_length() * 3 // 10} digits"
                 flaws.append(CellFlaw(index, "number_too_long", column.name, got, True))
-            elif column.kind == "int" and not fits_int64(cell):
-                flaws.append(CellFlaw(index, "int64", column.name, show(cell), True))
+            elif column.kind != "float" and not fits_int64(cell):
+                flaws.append(
+                    CellFlaw(index, "int64", column.name, show(cell), not fits_int128(cell))
+                )
+                column.kind = "wide"
             elif column.kind == "float" and not exact_as_float(cell):
                 flaws.append(CellFlaw(index, "lost_digits", column.name, show(cell), True))
 
@@ -224,7 +231,7 @@ def _is_unusable(key: str) -> bool:
 
 
 def _of_kind(kind: str | None) -> type:
-    return {"int": int, "float": float, "str": str, "bool": bool}[kind or "float"]
+    return {"int": int, "wide": int, "str": str, "bool": bool}.get(kind or "float", float)
 
 
 def _majority(cells: list[tuple[int, Any]]) -> str | None:
