@@ -84,3 +84,4 @@ class DocumentCheck:
     params: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
     target: Literal["document"] = "document"
+    problem: Callable[[Mapping[str, Any]], str | None] | None = None  # asked as of telemetry checks
