@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How tables are read."""
+
+    limits: Limits
+    live: bool
+
+
 @dataclass(slots=True)
 class _Parts:
     """What has been judged so far."""
@@ -37,9 +45,11 @@ def judge(
     *,
     progress: Progress | None = None,
     limits: Limits | None = None,
+    live: bool = False,
 ) -> Verdict:
     """Judge a run directory or one artifact by a built-in profile or a user's TOML.
 
+    `live`: the run may still be writing, so that an unfinished last line is a warning.
     Raises `Unreadable` if there is nothing that could be judged (the border is described in
     `trueup.gates.errors`), and `ProfileError` if the profile itself is not fit.
     """
@@ -52,8 +62,9 @@ def judge(
     found = find_artifacts(where, str(path), loaded, collector)
     run = Run(where if where.is_dir() else where.parent, str(path), loaded, found)
     judged = _Parts()
-    _tables(run, judged, collector, progress, limits)
-    outcomes = _documents(run, judged, collector, limits or Limits())
+    how = _How(limits or Limits(), live)
+    _tables(run, judged, collector, progress, how)
+    outcomes = _documents(run, judged, collector, how.limits)
     _refusals(judged, collector)
     return _verdict(run, judged, outcomes, collector)
 
@@ -63,7 +74,7 @@ def _tables(
     judged: _Parts,
     collector: Collector,
     progress: Progress | None,
-    limits: Limits | None,
+    how: _How,
 ) -> None:
     """Judge each table of telemetry, and keep in the run what it showed."""
     tables = [artifact for artifact in run.artifacts if artifact.kind == "telemetry"]
@@ -83,7 +94,7 @@ def _tables(
                 progress(base + now, total)
 
         try:
-            _table(artifact, run, judged, collector, report, limits)
+            _table(artifact, run, judged, collector, report, how)
         except Unreadable as error:
             judged.refused.append((artifact, error))
         done += artifact.size
@@ -95,27 +106,28 @@ def _table(
     judged: _Parts,
     collector: Collector,
     progress: Progress,
-    limits: Limits | None,
+    how: _How,
 ) -> None:
-    from trueup.gates.read.rows.reader import Reader
+    from trueup.gates.read.tables import open_table
     from trueup.gates.telemetry.table import TableJudge
 
     name, profile = artifact.name, run.profile
-    reader = Reader(
+    source = open_table(
         artifact.path,
         name=name,
         report=lambda fault: collector.of_fault(name, fault),
         nullable=profile.nullable,
         step_key=profile.step,
         nesting=profile.nesting,
-        limits=limits,
+        limits=how.limits,
         progress=progress,
+        live=how.live,
     )
     table = TableJudge(profile, name, collector)
-    for batch in reader.batches():
-        table.batch(batch, reader.engine.table.null_keys)
-    if not reader.rows:
-        got = f"0 rows accepted in {reader.opened.size} bytes"
+    for batch in source.batches():
+        table.batch(batch, source.reader.null_keys)
+    if not source.rows:
+        got = f"0 rows accepted in {source.size} bytes"
         collector.of_kind("zero_rows", name, Where(), got)
     judged.outcomes.append(table.finish())
     run.tables.append(table.summary(artifact.path))
@@ -123,11 +135,11 @@ def _table(
         ArtifactInfo(
             path=name,
             kind=artifact.kind,
-            form="JSON list" if reader.opened.form == "list" else "JSON lines",
-            bytes=reader.opened.size,
-            rows=reader.rows,
-            columns=len(reader.engine.table.columns),
-            late_keys=reader.engine.table.late,
+            form=source.form,
+            bytes=source.size,
+            rows=source.rows,
+            columns=source.reader.columns,
+            late_keys=source.reader.late,
         )
     )
 

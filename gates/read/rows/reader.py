@@ -53,6 +53,26 @@ class Reader:
             raise
         self._complete_list = False
 
+    @property
+    def form(self) -> str:
+        """In words."""
+        return "JSON list" if self.opened.form == "list" else "JSON lines"
+
+    @property
+    def columns(self) -> int:
+        """How many columns are known so far."""
+        return len(self.engine.table.columns)
+
+    @property
+    def late(self) -> int:
+        """How many keys were first seen late."""
+        return self.engine.table.late
+
+    @property
+    def null_keys(self) -> set[str]:
+        """Keys that were written as null so far."""
+        return self.engine.table.null_keys
+
     def batches(self) -> Iterator[Batch]:
         """Batches of accepted rows, in order. Raises `Unreadable` if there was no row at all."""
         opened = self.opened

@@ -76,5 +76,7 @@ class FileSource:
         return os.pread(self._fd, size, at)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._fd)
+        """Close the file. A second time does nothing."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
