@@ -20,6 +20,16 @@ def read_document(path: Path, name: str, kind: str, *, report: Report, limits: L
 
     `data` is None if faults leave nothing that rules could be held against.
     """
+    if kind == "weights":
+        from trueup.gates.read.documents.safetensors import read_safetensors
+
+        return read_safetensors(path, name, report, limits)
+    if kind == "pickle":
+        from trueup.gates.read.documents.archive import read_pickles
+
+        return read_pickles(path, name, report, limits)
+    if kind == "digest":
+        return _read_digests(path, name, report, limits)
     return _read_text(path, name, report, limits)
 
 
@@ -31,6 +41,15 @@ def load_document(
     shown = str(path) if name is None else name
     document = read_document(path, shown, kind, report=faults.append, limits=limits or Limits())
     return document, faults
+
+
+def _read_digests(path: Path, name: str, report: Report, limits: Limits) -> Document:
+    from trueup.gates.read.documents.digests import parse_digests
+
+    source = read_text(path, name, report, limits)
+    if source is None:
+        return Document(None, "digest list", path.stat().st_size)
+    return parse_digests(source, name, report, limits)
 
 
 def _read_text(path: Path, name: str, report: Report, limits: Limits) -> Document:
