@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from glob import glob
 from pathlib import Path
-from typing import Any
 
 from trueup.gates.errors import SettingsError
 from trueup.gates.findings import Verdict
@@ -65,8 +64,7 @@ def judge_under(
     """Judge a run under settings. Raises what `judge` raises, and `SettingsError`."""
     chosen = profile_of(settings, profile)
     prepare(settings, chosen)
-    options: dict[str, Any] = {"live": True} if live else {}
-    verdict = judge(path, chosen, progress=progress, limits=settings.limits, **options)
+    verdict = judge(path, chosen, progress=progress, limits=settings.limits, live=live)
     if not settings.path:
         return verdict
     from trueup.gates.settings.apply import apply_settings

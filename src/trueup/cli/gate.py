@@ -1,4 +1,4 @@
-"""`trueup gate`: judge the artifacts of a run."""
+"""`trueup gate`: judge the artifacts of runs."""
 
 from __future__ import annotations
 
@@ -8,53 +8,120 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trueup.cli.guard import NOT_PASSED, PASSED
-from trueup.cli.options import Format, PrintedAs
+from trueup.cli.guard import CANNOT_JUDGE, NOT_PASSED, PASSED, complain
+from trueup.cli.options import ConfigOption, GateFormat, NoConfigOption, ProfileOption
+from trueup.cli.settings import chosen_settings
 
 if TYPE_CHECKING:
     from trueup.gates.findings import Verdict
+    from trueup.gates.settings.model import Settings
+
+# A path with its verdict, or with the reason why it could not be judged.
+Judged = list[tuple[str, "Verdict | str"]]
 
 
 def gate(
-    path: Annotated[
-        Path, typer.Argument(help="A run directory, or one telemetry file.", show_default=False)
-    ],
-    profile: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="The rules: a shipped profile or your own.")
-    ] = "nl",
-    format: PrintedAs = Format.TEXT,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN]...",
+            help="Run directories, artifacts or URLs; else the runs that trueup.toml names.",
+            show_default=False,
+        ),
+    ] = None,
+    profile: ProfileOption = None,
+    format: Annotated[
+        GateFormat, typer.Option(help="How to print the judgement.")
+    ] = GateFormat.TEXT,
     report: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write DIR/gate.html as well.", show_default=False),
     ] = None,
+    config: ConfigOption = None,
+    no_config: NoConfigOption = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="The run still writes: an unfinished last line is a warning."),
+    ] = False,
 ) -> None:
-    """Judge a run's artifacts by the rules of a profile."""
-    from trueup.cli.progress import gate_progress
-    from trueup.gates import judge
+    """Judge runs' artifacts by the rules of a profile.
 
-    with gate_progress(str(path)) as progress:
-        verdict = judge(path, profile=profile, progress=progress)
+    Waivers and severities are those of trueup.toml. Several runs are judged one after the other;
+    the worst exit code decides.
+    """
+    from trueup.gates.settings.gate import prepare, profile_of, runs_of
+
+    settings = chosen_settings(config, no_config)
+    chosen = profile_of(settings, profile)
+    prepare(settings, chosen)
+    named = list(dict.fromkeys(paths or (runs_of(settings) if settings.path else _no_run())))
+    judged: Judged = [(path, _judged(path, settings, chosen, live)) for path in named]
+    code = max(_code(result) for _, result in judged)
     try:
-        _print(verdict, format)
+        _print(judged, format, chosen, code, several=not paths or len(named) > 1)
         sys.stdout.flush()
     finally:  # printed first: a place that cannot be written must not cost the judgement
         if report is not None:
-            from trueup.render.files import write_report
-            from trueup.render.html import gate_page
+            from trueup.cli.report import write_reports
 
-            write_report(report, "gate.html", gate_page(verdict))
-    raise typer.Exit(PASSED if verdict.verdict == "pass" else NOT_PASSED)
+            write_reports(report, judged, chosen)
+    raise typer.Exit(code)
 
 
-def _print(verdict: Verdict, format: Format) -> None:
-    if format is Format.JSON:
-        print(verdict.to_json())
-    elif format is Format.JUNIT:
+def _no_run() -> list[str]:
+    from trueup.errors import FaceError
+
+    raise FaceError(
+        "no run was given, and there is no trueup.toml that names some",
+        fix="trueup gate RUN_DIR; or write a trueup.toml with `trueup init`",
+    )
+
+
+def _judged(path: str, settings: Settings, profile: str, live: bool) -> Verdict | str:
+    """Give the verdict, or say on stderr and in the result why there is none."""
+    from trueup.cli.progress import gate_progress
+    from trueup.gates.errors import Unreadable
+    from trueup.gates.settings.gate import judge_under
+
+    try:
+        with gate_progress(path) as progress:
+            return judge_under(settings, path, profile, progress=progress, live=live)
+    except Unreadable as error:
+        complain(str(error))
+        return str(error)
+
+
+def _code(result: Verdict | str) -> int:
+    if isinstance(result, str):
+        return CANNOT_JUDGE
+    return PASSED if result.verdict == "pass" else NOT_PASSED
+
+
+def _print(judged: Judged, format: GateFormat, profile: str, code: int, *, several: bool) -> None:
+    """Print in a format that is told apart by machines, or as text."""
+    if format is GateFormat.JSON:
+        from trueup.render.gate_json import gate_json
+
+        print(gate_json(judged, several=several), end="")
+    elif format is GateFormat.JUNIT:
         from trueup.render.junit import gate_junit
 
-        print(gate_junit(verdict))
+        print(gate_junit(judged))
+    elif format is GateFormat.SARIF:
+        from trueup.gates.catalogue.rules import entries
+        from trueup.render.sarif import gate_sarif
+
+        print(gate_sarif(judged, {entry.id: entry for entry in entries(profile)}, code))
+    elif format is GateFormat.GITHUB:
+        from trueup.render.github import gate_annotations
+
+        print("\n".join(gate_annotations(judged)))
+    elif format is GateFormat.MARKDOWN:
+        from trueup.render.markdown import gate_markdown
+
+        print("\n\n".join(gate_markdown(path, result) for path, result in judged))
     else:
         from trueup.render.console import console
-        from trueup.render.gate_text import show_gate
+        from trueup.render.gate_text import show_gates
 
-        show_gate(verdict, console())
+        show_gates(judged, console(), several=several)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,17 @@ class Format(StrEnum):
     TEXT = "text"
     JSON = "json"
     JUNIT = "junit"
+
+
+class GateFormat(StrEnum):
+    """How a gate's judgement is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    SARIF = "sarif"
+    GITHUB = "github"
+    MARKDOWN = "markdown"
 
 
 PrintedAs = Annotated[Format, typer.Option(help="How to print the judgement.")]
@@ -35,6 +47,27 @@ class BackendName(StrEnum):
     CUDA = "cuda"
     HOST = "host"
     PYTHON = "python"
+
+
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME|FILE",
+        help="The rules: a shipped profile or your own; else that of trueup.toml, else nl.",
+        show_default=False,
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The settings; else the nearest trueup.toml from here upward.",
+        show_default=False,
+    ),
+]
+NoConfigOption = Annotated[bool, typer.Option("--no-config", help="Without any settings.")]
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

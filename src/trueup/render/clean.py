@@ -17,8 +17,11 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def printable(text: object) -> str:
-    """Replace what would move a cursor, reorder text or break an encoding by its escape."""
-    return _UNSAFE.sub(_escape, str(text))
+    """Replace what would move a cursor, reorder text or break an encoding by its escape.
+
+    `##[`, wherever it stands in a line, begins a command to the log of some CI systems.
+    """
+    return _UNSAFE.sub(_escape, str(text)).replace("##[", "#\\x23[")
 
 
 def one_line(text: object) -> str:

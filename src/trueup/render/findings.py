@@ -63,10 +63,17 @@ class Origin:
         return shlex.join(words)
 
 
-def headline(finding: FindingLike) -> str:
-    """Say artifact, place and rule; a place in a file reads `file:line:byte:key`, for editors."""
+def headline_place(finding: FindingLike) -> str:
+    """Say artifact and place; in a file they read `file:line:byte:key`, for editors."""
     artifact, where = one_line(finding.artifact), one_line(finding.where)
-    place = artifact + ("" if not where else f": {where}" if _is_text(finding) else f":{where}")
+    if where.startswith("::"):  # neither a line nor a byte is known, only the key
+        return f"{artifact}: {where[2:]}"
+    return artifact + ("" if not where else f": {where}" if _is_text(finding) else f":{where}")
+
+
+def headline(finding: FindingLike) -> str:
+    """Say artifact, place and rule."""
+    place = headline_place(finding)
     return f"{place}: {one_line(finding.rule)}" if place else one_line(finding.rule)
 
 

@@ -1,10 +1,10 @@
-"""One self-contained HTML page per judgement: inline style and SVG, nothing fetched."""
+"""One self-contained HTML page per verification: inline style and SVG, nothing fetched."""
 
 from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,24 +14,9 @@ from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Verification
 from trueup.render.clean import printable
 from trueup.render.counts import nearest, order, plural, ratio_text, totals
 from trueup.render.findings import details, headline
-from trueup.render.gate_text import gate_summary
 from trueup.render.paths import nearby
-from trueup.render.plots import line_plot, strip_plot
-from trueup.render.series import read_series
+from trueup.render.plots import strip_plot
 from trueup.render.text import lane_findings, summary_line
-
-if TYPE_CHECKING:
-    from trueup.gates.findings import Finding as GateFinding
-    from trueup.gates.findings import Verdict
-
-
-# A rule's status in the words that the verdict over all rules uses.
-_OUTCOMES = {
-    "true": "pass",
-    "false": "fail",
-    "undetermined": "undetermined",
-    "not_applied": "not applied",
-}
 
 
 def verify_page(verification: Verification) -> str:
@@ -40,7 +25,7 @@ def verify_page(verification: Verification) -> str:
         lane.lane for contract in verification.contracts for lane in contract.lanes
     )
     return (
-        _environment()
+        environment()
         .get_template("verify.html")
         .render(
             verification=verification,
@@ -52,31 +37,10 @@ def verify_page(verification: Verification) -> str:
     )
 
 
-def gate_page(verdict: Verdict) -> str:
-    """Write the page of a gate's verdict, with findings grouped by rule."""
-    groups: dict[str, list[GateFinding]] = {}
-    for finding in verdict.findings:
-        groups.setdefault(finding.rule, []).append(finding)
-    curves = [
-        (path, [(one.key, line_plot(one)) for one in series])
-        for path, series in read_series(verdict)
-    ]
-    return (
-        _environment()
-        .get_template("gate.html")
-        .render(
-            verdict=verdict,
-            summary=gate_summary(verdict),
-            groups=groups,
-            curves=curves,
-            outcomes=_OUTCOMES,
-        )
-    )
-
-
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Give the templates' environment: everything is escaped, and cleaned of controls."""
+    made = Environment(
         loader=PackageLoader("trueup", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -84,9 +48,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_safe,
     )
-    environment.globals["version"] = __version__
-    environment.filters |= {"details": details, "headline": headline, "ratio": ratio_text}
-    return environment
+    made.globals["version"] = __version__
+    made.filters |= {"details": details, "headline": headline, "ratio": ratio_text}
+    return made
 
 
 def _safe(value: Any) -> Any:

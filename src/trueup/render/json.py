@@ -28,6 +28,7 @@ FORMAT = 1
 _SCHEMAS = {
     "verify": ("trueup", "schemas/verify.schema.json"),
     "gate": ("trueup.gates", "verdict.schema.json"),
+    "gates": ("trueup", "schemas/gates.schema.json"),
 }
 
 
@@ -66,7 +67,7 @@ def jsonable(value: Any) -> Any:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """Give the JSON Schema that ships for a command's output: `verify` or `gate`."""
+    """Give the JSON Schema of a command's output: `verify`, `gate`, `gates` (of several runs)."""
     # A gate's verdict is laid out by the gates themselves, and so is its schema.
     package, file = _SCHEMAS[name]
     schema: dict[str, Any] = json.loads(files(package).joinpath(file).read_text("utf-8"))

@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from trueup.gates.findings import RuleOutcome
 from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Outcome, Verification
 from trueup.render.clean import printable
 from trueup.render.counts import counted
 from trueup.render.findings import Origin, alike, finding_text, headline
+from trueup.render.gate_text import group_lines, waiver_title
+from trueup.render.groups import grouped
 
 if TYPE_CHECKING:
     from trueup.gates.findings import Finding as GateFinding
-    from trueup.gates.findings import RuleOutcome, Verdict
+    from trueup.gates.findings import Verdict, WaiverUse
 
 
 def verify_junit(verification: Verification) -> str:
@@ -39,20 +42,38 @@ def verify_junit(verification: Verification) -> str:
     return _finish(suite)
 
 
-def gate_junit(verdict: Verdict) -> str:
-    """Write a gate's verdict; a rule that could not be decided is a failure."""
-    suite = _suite("trueup gate")
+def gate_junit(judged: Iterable[tuple[str, Verdict | str]]) -> str:
+    """Write a suite for each path that was judged: a test case for each rule.
+
+    A rule fails where one of its findings is an error, as the verdict does. What was waived is
+    skipped, with the reason; a path that could not be judged is an error.
+    """
+    suites = []
+    for path, result in judged:
+        suite = _suite("trueup gate")
+        if isinstance(result, str):
+            _fail(_case(suite, "gate", path), "error", [result])
+        else:
+            _verdict(suite, result)
+        suites.append(suite)
+    return _finish(*suites)
+
+
+def _verdict(suite: ET.Element, verdict: Verdict) -> None:
     by_rule: dict[str, list[GateFinding]] = {}
     for finding in verdict.findings:
         by_rule.setdefault(finding.rule, []).append(finding)
+    waived: dict[str, list[WaiverUse]] = {}
+    for waiver in verdict.waivers:
+        if waiver.findings:
+            waived.setdefault(waiver.rule, []).append(waiver)
     name = f"gate.{verdict.profile}"
     for rule in verdict.rules:
-        _rule(suite, name, rule, by_rule.pop(rule.id, []))
-    for rule_id, findings in by_rule.items():  # the strict reader's own, which no profile lists
-        case = _case(suite, name, rule_id)
-        if any(finding.severity == "error" for finding in findings):
-            _fail(case, "failure", (finding_text(finding) for finding in findings))
-    return _finish(suite)
+        told = verdict.passed  # then what could not be decided was waived, or is no error
+        _rule(suite, name, rule, by_rule.pop(rule.id, []), waived.pop(rule.id, []), told)
+    for rule_id in dict.fromkeys([*by_rule, *waived]):  # what no profile lists: the reader's own
+        rule = RuleOutcome(rule_id, "true", 0, 0)
+        _rule(suite, name, rule, by_rule.get(rule_id, []), waived.get(rule_id, []), True)
 
 
 def _lane(suite: ET.Element, contract: ContractVerdict, lane: LaneVerdict) -> None:
@@ -68,14 +89,27 @@ def _lane(suite: ET.Element, contract: ContractVerdict, lane: LaneVerdict) -> No
     _text(ET.SubElement(case, "system-out"), "\n".join((counts, *lane.notes)))
 
 
-def _rule(suite: ET.Element, name: str, rule: RuleOutcome, findings: list[GateFinding]) -> None:
+def _rule(
+    suite: ET.Element,
+    name: str,
+    rule: RuleOutcome,
+    findings: list[GateFinding],
+    waivers: list[WaiverUse],
+    passed: bool,
+) -> None:
     case = _case(suite, name, rule.id)
-    texts = [finding_text(finding) for finding in findings]
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if rule.status in ("false", "undetermined") or errors:
-        message = headline(findings[0]) if findings else rule.reason or rule.status
-        _fail(case, "failure", texts or [rule.reason or rule.status], message)
-    elif rule.status == "not_applied":
+    groups = grouped(findings)
+    texts = ["\n".join((group.title(), *group_lines(group))) for group in groups]
+    texts += [waiver_title(waiver) for waiver in waivers]
+    broken = rule.status in ("false", "undetermined") and not findings and not waivers
+    if any(finding.severity == "error" for finding in findings):
+        _fail(case, "failure", texts, headline(findings[0]))
+    elif broken and not passed:
+        _fail(case, "failure", [rule.reason or rule.status])
+    elif waivers and not findings:
+        message = "; ".join(waiver_title(waiver) for waiver in waivers)
+        _set(ET.SubElement(case, "skipped"), message=message)
+    elif broken or rule.status == "not_applied":
         _set(ET.SubElement(case, "skipped"), message=rule.reason or "does not apply to this run")
     elif texts:
         _text(ET.SubElement(case, "system-out"), "\n\n".join(texts))
@@ -108,12 +142,14 @@ def _text(element: ET.Element, text: str) -> None:
     element.text = printable(text)
 
 
-def _finish(suite: ET.Element) -> str:
-    cases = list(suite.iter("testcase"))
-    _set(suite, tests=str(len(cases)), time=f"{sum(float(c.get('time', 0)) for c in cases):.3f}")
-    for kind, key in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-        suite.set(key, str(sum(1 for case in cases if case.find(kind) is not None)))
+def _finish(*suites: ET.Element) -> str:
     root = ET.Element("testsuites")
-    root.append(suite)
+    for suite in suites:
+        cases = list(suite.iter("testcase"))
+        seconds = sum(float(case.get("time", 0)) for case in cases)
+        _set(suite, tests=str(len(cases)), time=f"{seconds:.3f}")
+        for kind, key in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+            suite.set(key, str(sum(1 for case in cases if case.find(kind) is not None)))
+        root.append(suite)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")
