@@ -9,6 +9,8 @@ import typer
 from trueup import __version__
 from trueup.cli.doctor import doctor
 from trueup.cli.equations import equations
+from trueup.cli.explain import explain
+from trueup.cli.fingerprint import fingerprint
 from trueup.cli.gate import gate
 from trueup.cli.guard import Guarded
 from trueup.cli.verify import verify
@@ -48,5 +50,6 @@ def _root(
     pass
 
 
-for _command in (verify, gate, equations, doctor):
+for _command in (verify, gate, explain, equations, doctor):
     app.command(cls=Guarded)(_command)
+app.add_typer(fingerprint, name="fingerprint")

@@ -1,0 +1,1 @@
+"""Layouts of the internal-state bus: loaded strictly, held to their rules, compared."""

@@ -1,0 +1,1 @@
+"""Source gates: structural rules on code and audit documents, on a syntax tree where one exists."""

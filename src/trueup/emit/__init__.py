@@ -1,0 +1,1 @@
+"""Constants of a layout as source code, with the fingerprint computed again by the compiler."""
