@@ -1,14 +1,15 @@
-"""Compiles the rules of one batch to a pandera schema, and runs it with its switches pinned.
+"""Asks the rules of a batch in one query, and lets pandera judge the answers, its switches pinned.
 
 pandera can be switched off from outside: by environment variables, by a lazy frame (only names
-and types are checked then), by a configuration context. Frames here are eager, the configuration
-is pinned for each call, and before anything is judged a frame that must fail has to fail.
+and types are checked then), by a configuration context. The frame of answers is eager, the
+configuration is pinned for each call, what pandera says must agree with the answers themselves,
+and before anything is judged a frame that must fail has to fail.
 """
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pandera.polars as pa
@@ -19,57 +20,84 @@ from pandera.errors import SchemaErrors
 from trueup.gates.errors import GateError
 from trueup.gates.telemetry.probe import Probe
 
+_FIX = "unset every PANDERA_* variable, and compare versions with `trueup doctor`"
+
 
 def switches() -> dict[str, str]:
     """Variables of the environment that would change what pandera checks."""
     return {name: value for name, value in os.environ.items() if name.startswith("PANDERA_")}
 
 
-def _holds(probes: list[Probe]) -> Callable[[Any], pl.LazyFrame]:
-    def ok(data: Any) -> pl.LazyFrame:
-        every = pl.all_horizontal([probe.ok.fill_null(False) for probe in probes])
-        frame: pl.LazyFrame = data.lazyframe.select(every.alias("ok"))
-        return frame
+def answers(compiled: dict[str, list[Probe]], frame: pl.DataFrame) -> pl.DataFrame:
+    """One row for each rule: whether all its probes hold on every row. Null: undetermined."""
+    probes = [probe for some in compiled.values() for probe in some]
+    told = frame.select(
+        probe.ok.all(ignore_nulls=False).alias(str(i)) for i, probe in enumerate(probes)
+    ).row(0)
+    holds: list[bool | None] = []
+    at = 0
+    for some in compiled.values():
+        part = told[at : at + len(some)]
+        holds.append(False if False in part else None if None in part else True)
+        at += len(some)
+    return pl.DataFrame(
+        {"rule": list(compiled), "holds": pl.Series("holds", holds, dtype=pl.Boolean)}
+    )
 
-    return ok
 
-
-def compile_schema(compiled: dict[str, list[Probe]]) -> pa.DataFrameSchema:
-    """One schema with one check for each rule. Undetermined counts as not holding."""
-    checks = [
-        pa.Check(_holds(probes), name=name, ignore_na=False, n_failure_cases=1)
-        for name, probes in compiled.items()
-    ]
-    return pa.DataFrameSchema(checks=checks, strict=False)
+@functools.cache
+def _schema() -> pa.DataFrameSchema:
+    """Every answer is true. Undetermined counts as not holding."""
+    holds = pa.Check(
+        lambda data: data.lazyframe.select(pl.col("holds").fill_null(False)),
+        name="holds", ignore_na=False,
+    )  # fmt: skip
+    columns = {"rule": pa.Column(pl.String), "holds": pa.Column(pl.Boolean, nullable=True)}
+    return pa.DataFrameSchema(columns, checks=holds, strict=True)
 
 
 def failing(compiled: dict[str, list[Probe]], frame: pl.DataFrame) -> set[str]:
     """The names of the rules that do not hold on every row."""
-    schema = compile_schema(compiled)
+    told = answers(compiled, frame)
+    broken = _judged(told)
+    if broken != set(told.filter(~pl.col("holds").fill_null(False)).get_column("rule")):
+        raise GateError(
+            "the table engine does not judge what it was told",
+            got=f"{len(broken)} rules failing", expected=str(told.get_column("holds").to_list()),
+            fix=_FIX,
+        )  # fmt: skip
+    return broken
+
+
+def _judged(told: pl.DataFrame) -> set[str]:
+    """The rules that pandera finds not to hold."""
     with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
         try:
-            schema.validate(frame, lazy=True)
+            _schema().validate(told, lazy=True)
         except SchemaErrors as errors:
-            return {_name(error, compiled) for error in errors.schema_errors}
+            for error in errors.schema_errors:
+                _of_ours(error)
+            places = errors.failure_cases.get_column("index").to_list()
+            return set(told.get_column("rule").gather(places))
     return set()
 
 
-def _name(error: Any, compiled: dict[str, list[Probe]]) -> str:
-    name = getattr(error.check, "name", None)
-    if name not in compiled:
+def _of_ours(error: Any) -> None:
+    if getattr(error.check, "name", None) != "holds":
         raise GateError("the table engine stopped with an error of its own", got=str(error)[:500])
-    return str(name)
 
 
 def prove_engine() -> None:
     """Raise unless the engine fails a frame that must fail, and passes one that must pass."""
-    compiled = {"canary": [Probe("x", pl.col("x").is_finite(), ("x",))]}
+    compiled = {
+        "other": [Probe("x", pl.col("x").is_null() | pl.col("x").is_not_null(), ("x",))],
+        "canary": [Probe("x", pl.col("x").is_finite(), ("x",))],
+    }
     bad = failing(compiled, pl.DataFrame({"x": [1.0, float("nan"), 2.0]}))
     unknown = failing(compiled, pl.DataFrame({"x": [1.0, None]}))
     good = failing(compiled, pl.DataFrame({"x": [1.0, 2.0]}))
     if (bad, unknown, good) != ({"canary"}, {"canary"}, set()):
         raise GateError(
             "the table engine does not check what it is told to", got=f"pandera {pa.__name__}",
-            expected="a NaN and a null to fail a check for finite values",
-            fix="unset every PANDERA_* variable, and compare versions with `trueup doctor`",
+            expected="a NaN and a null to fail a check for finite values", fix=_FIX,
         )  # fmt: skip

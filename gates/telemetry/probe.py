@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 import polars as pl
 
+from trueup.gates.documents.run import Column
 from trueup.gates.profile.rules import Rule
+from trueup.gates.telemetry.scopes import Rows
 
 INTEGERS = (pl.Int64, pl.Int128)
 NUMERIC = (*INTEGERS, pl.Float64)
@@ -47,6 +49,7 @@ class View:
     state: dict[str, Any]
     schema: dict[str, pl.DataType]  # of the frame, which would build it anew at each question
     null_keys: frozenset[str] = frozenset()  # written as null so far, perhaps with no column yet
+    rows: Rows | None = None
 
     def has(self, name: str) -> bool:
         """Whether the table has this column (so far)."""
@@ -55,6 +58,13 @@ class View:
     def is_number(self, name: str) -> bool:
         """Whether the column holds numbers."""
         return self.has(name) and self.schema[name] in NUMERIC
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """Count, least and largest value of each column in this batch, shared by all rules."""
+        if self.rows is None:
+            self.rows = Rows(self.frame, (self.rule.rows,))
+        return self.rows.columns
 
     def param(self, name: str) -> Any:
         """A parameter of the rule; the profile's loader has seen to it that it is there."""
@@ -80,6 +90,7 @@ class Check:
     observe: Observe | None = None
     finish: Finish | None = None
     problem: Problem | None = None  # asked when a profile is loaded, after the types
+    fixed: bool = False  # `build` reads the view's columns and settings alone: it is called once
 
 
 def number(name: str) -> pl.Expr:
@@ -109,8 +120,7 @@ def bound(value: int | float) -> pl.Expr:
 
 def where_present(names: list[str], ok: pl.Expr) -> pl.Expr:
     """`ok` on rows that have all these keys; other rows are not this check's matter."""
-    absent = pl.any_horizontal([pl.col(name).is_null() for name in names])
-    return pl.when(absent).then(True).otherwise(ok)
+    return pl.any_horizontal([*(pl.col(name).is_null() for name in names), ok])
 
 
 def records(view: View) -> dict[str, dict[str, str]]:

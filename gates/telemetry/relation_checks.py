@@ -1,20 +1,19 @@
-"""Checks that hold several keys of one row against each other."""
+"""Checks that hold several named keys of one row against each other."""
 
 from __future__ import annotations
 
 import math
 from functools import reduce
-from itertools import pairwise
 
 import polars as pl
 
+from trueup.gates.telemetry.params import Number, asks, at_least, names, setting_number
 from trueup.gates.telemetry.probe import (
     Check,
     Probe,
     View,
     exact,
     number,
-    records,
     where_present,
     wide,
 )
@@ -68,110 +67,74 @@ def _iff(view: View) -> list[Probe]:
     return [Probe(left, where_present([left, right], is_left == is_right), (left, right))]
 
 
-def _record(view: View) -> list[Probe]:
-    required = list(view.param("required"))
-    out = []
-    for prefix, fields in records(view).items():
-        there = pl.any_horizontal([pl.col(name).is_not_null() for name in fields.values()])
-        for field in required:
-            name = f"{prefix}{field}"
-            has = pl.col(name).is_not_null() if field in fields else pl.lit(False)
-            shown = (name,) if field in fields else ()
-            out.append(Probe(name, ~there | has, shown))
-    return out
-
-
-def _same(view: View) -> list[Probe]:
-    wanted = list(view.param("fields"))
-    out = []
-    for fields in records(view).values():
-        names = [fields[field] for field in wanted if field in fields]
-        if not _all_numbers(view, names):
-            continue
-        for name in names[1:]:
-            ok = where_present([names[0], name], exact(view, names[0]) == exact(view, name))
-            out.append(Probe(name, ok, (names[0], name)))
-    return out
-
-
-def _zero_when_zero(view: View) -> list[Probe]:
-    count, then = view.param("count"), list(view.param("then"))
-    out = []
-    for fields in records(view).values():
-        for field in then:
-            names = [fields[f] for f in (count, field) if f in fields]
-            if len(names) == 2 and _all_numbers(view, names):
-                ok = (number(names[0]) != 0) | (number(names[1]) == 0)
-                out.append(Probe(names[1], where_present(names, ok), tuple(names)))
-    return out
-
-
-def _positive_while(view: View) -> list[Probe]:
-    out = []
-    for fields in records(view).values():
-        names = [fields[f] for f in (view.param("value"), view.param("while")) if f in fields]
-        if len(names) == 2 and _all_numbers(view, names):
-            ok = (number(names[1]) <= 0) | (number(names[0]) > 0)
-            out.append(Probe(names[0], where_present(names, ok), tuple(names)))
-    return out
-
-
-def _ordered(view: View) -> list[Probe]:
-    wanted, rel = list(view.param("fields")), float(view.param("rel"))
-    out = []
-    for fields in records(view).values():
-        names = [fields[field] for field in wanted if field in fields]
-        if len(names) != len(wanted) or not _all_numbers(view, names):
-            continue
-        slack = rel * pl.max_horizontal([number(name).abs() for name in names])
-        pairs = pairwise(names)
-        ok = pl.all_horizontal([number(a) <= number(b) + slack for a, b in pairs])
-        out.append(Probe(names[0], where_present(names, ok), tuple(names)))
-    return out
-
-
-def _open_gate(view: View) -> list[Probe]:
-    threshold = view.config.get(view.param("threshold"))
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+def _equals(view: View) -> list[Probe]:
+    value, other = view.param("value"), view.param("other")
+    if not _all_numbers(view, [value, other]):
         return []
-    low = threshold - abs(threshold) * float(view.param("rel"))
+    slack = float(view.param("rel")) * pl.max_horizontal(number(value).abs(), number(other).abs())
+    ok = (number(value) - number(other)).abs() <= slack
+    return [Probe(value, where_present([value, other], ok), (value, other))]
+
+
+def _equals_where(view: View) -> list[Probe]:
+    """The key of the condition stands in the row; else in the configuration rows, as `config`."""
+    key = view.param("key")
+    if view.has(key):
+        chosen = (pl.col(key) == view.param("is")).fill_null(False)
+    elif (config := view.rule.params.get("config")) is not None and config in view.config:
+        chosen = pl.lit(bool(view.config[config] == view.param("is")))
+    else:
+        view.state["reason"] = f"{key} is not recorded"
+        return []
+    if not view.frame.select(chosen.any()).item() and "chosen" not in view.state:
+        view.state["reason"] = f"{key} is never {view.param('is')!r}"
+        return []
+    view.state["chosen"] = True
+    return [
+        Probe(probe.key, pl.when(chosen).then(probe.ok).otherwise(True), probe.shown)
+        for probe in _equals(view)
+    ]
+
+
+def _ends_at(view: View) -> list[Probe]:
+    value, index, total = view.param("value"), view.param("index"), view.param("total")
+    names = [value, index, total]
+    if not _all_numbers(view, names):
+        return []
+    end = float(view.param("end"))
+    slack = float(view.param("rel")) * abs(end)
+    ok = (number(index) != number(total) - 1) | ((number(value) - end).abs() <= slack)
+    return [Probe(value, where_present(names, ok), tuple(names))]
+
+
+def _requires(view: View) -> list[Probe]:
+    """Where a key has a value, other keys are there."""
+    key = view.param("key")
+    if not view.has(key):
+        return []
+    asked = (pl.col(key) == view.param("is")).fill_null(False)
+    if not view.frame.select(asked.any()).item() and "asked" not in view.state:
+        view.state["reason"] = f"{key} is never {view.param('is')!r}"
+        return []
+    view.state["asked"] = True
     out = []
-    for fields in records(view).values():
-        names = [fields[f] for f in (view.param("count"), view.param("value")) if f in fields]
-        if len(names) == 2 and _all_numbers(view, names):
-            ok = (number(names[0]) <= 0) | (number(names[1]) >= low)
-            out.append(Probe(names[1], where_present(names, ok), tuple(names)))
+    for name in view.param("then"):
+        there = pl.col(name).is_not_null() if view.has(name) else pl.lit(False)
+        out.append(Probe(name, ~asked | there, (key, name) if view.has(name) else (key,)))
     return out
 
 
-def _chunked(view: View) -> list[Probe]:
-    """tokens = period * (updates - [flushed > 0]) + flushed, with one period for the whole run.
-
-    The period is not in the log: the first row with a full chunk tells it, later rows must agree.
-    """
-    wanted = [view.param(name) for name in ("tokens", "updates", "flushed", "pending")]
-    periods: dict[str, float] = view.state.setdefault("periods", {})
-    out = []
-    for prefix, fields in records(view).items():
-        names = [fields[field] for field in wanted if field in fields]
-        if len(names) < len(wanted) or not _all_numbers(view, names):
-            continue
-        tokens, updates, flushed, pending = (number(name) for name in names)
-        full = updates - (flushed > 0).cast(pl.Float64)
-        if prefix not in periods:
-            told = view.frame.select(((tokens - flushed) / full).filter(full > 0)).to_series()
-            told = told.drop_nulls()
-            if not len(told):
-                continue
-            periods[prefix] = float(told[0])
-        period = periods[prefix]
-        if period < 1 or period != math.floor(period):
-            ok = (full <= 0) | ((tokens - flushed) / full != period)  # the first row is at fault
-        else:
-            whole = tokens == period * full + flushed
-            ok = whole & (flushed < period) & (pending < period)
-        out.append(Probe(names[0], where_present(names, ok), tuple(names)))
-    return out
+def _entropy_of(view: View) -> list[Probe]:
+    """The entropy of a choice among `classes` lies between 0 and their logarithm, in nats."""
+    classes = setting_number(view, "classes")
+    if classes is None or classes < 1:
+        return []
+    slack, high = float(view.param("abs")), math.log(classes)
+    return [
+        Probe(name, where_present([name], number(name).is_between(-slack, high + slack)), (name,))
+        for name in view.names
+        if view.is_number(name)
+    ]
 
 
 _KEYS = {"value": (str,)}
@@ -194,31 +157,28 @@ CHECKS = (
         build=_iff,
     ),
     Check(
-        "record", "record", "a record that is there has all `required` fields",
-        {"required": (list,)}, build=_record,
+        "equals", "row", "`value` equals `other`, within `rel`",
+        {**_KEYS, "other": (str,), "rel": Number}, build=_equals, problem=at_least(0, "rel"),
     ),
     Check(
-        "same", "record", "all `fields` that are there are equal",
-        {"fields": (list,)}, build=_same,
+        "equals_where", "row", "`value` equals `other`, within `rel`, in rows where `key` is `is`; "
+        "where rows have no such key, if the configuration says so under `config`",
+        {**_KEYS, "other": (str,), "key": (str,), "is": (str, bool), "config": (str,),
+         "rel": Number}, ("config",), build=_equals_where, problem=at_least(0, "rel"),
     ),
     Check(
-        "zero_when_zero", "record", "where `count` is 0, the fields of `then` are 0",
-        {"count": (str,), "then": (list,)}, build=_zero_when_zero,
+        "ends_at", "row", "where `index` is the last of `total`, `value` is `end`, within `rel`",
+        {**_KEYS, "index": (str,), "total": (str,), "end": Number, "rel": Number}, build=_ends_at,
+        problem=at_least(0, "rel"),
     ),
     Check(
-        "positive_while", "record", "where the field `while` is positive, `value` is positive",
-        {**_KEYS, "while": (str,)}, build=_positive_while,
+        "requires", "row", "where `key` is `is`, all keys of `then` are there",
+        {"key": (str,), "is": (str, bool), "then": (list,)}, build=_requires, problem=names("then"),
     ),
     Check(
-        "ordered", "record", "the `fields` do not decrease, within `rel`",
-        {"fields": (list,), "rel": (int, float)}, build=_ordered,
-    ),
-    Check(
-        "open_gate", "record", "where `count` is positive, `value` reaches the `threshold`",
-        {**_KEYS, "count": (str,), "threshold": (str,), "rel": (int, float)}, build=_open_gate,
-    ),
-    Check(
-        "chunked", "record", "tokens, updates, flushed and pending fit one update period",
-        {name: (str,) for name in ("tokens", "updates", "flushed", "pending")}, build=_chunked,
+        "entropy_of", "cells", "an entropy in nats of a choice among `classes` (a number, or the "
+        "key that holds it), within `abs`",
+        {"classes": (int, str), "abs": Number}, build=_entropy_of,
+        problem=asks(at_least(1, "classes"), at_least(0, "abs")),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Checks that only the whole run can answer."""
+"""Checks that only the whole run can answer: signals that are dead, and keys that never come."""
 
 from __future__ import annotations
 
@@ -8,42 +8,176 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.probe import Check, Probe, RunResult, View, where_present
+from trueup.gates.telemetry.params import BY, Number, asks, at_least, names
+from trueup.gates.telemetry.past import MAX_GROUPS
+from trueup.gates.telemetry.probe import Check, Probe, RunResult, View, records, where_present
+
+Extremes = dict[tuple[str, str], tuple[Any, Any, int]]  # column, group -> least, largest, count
 
 
 def _extremes(view: View) -> None:
-    """Remember the least, the largest and the number of values of each column."""
-    names = [name for name in view.names if view.is_number(name)]
-    if not names:
+    """Remember the least, the largest and the number of values of each column, in each group."""
+    columns = [name for name in view.names if view.is_number(name)]
+    groups = [name for name in view.rule.params.get("by", ()) if view.has(name)]
+    if not columns:
         return
-    row = view.frame.select(
-        *(pl.col(name).min().alias(f"{i}l") for i, name in enumerate(names)),
-        *(pl.col(name).max().alias(f"{i}h") for i, name in enumerate(names)),
-        *(pl.col(name).count().alias(f"{i}n") for i, name in enumerate(names)),
-    ).row(0, named=True)
-    seen: dict[str, tuple[Any, Any, int]] = view.state.setdefault("seen", {})
-    for i, name in enumerate(names):
-        low, high, count = row[f"{i}l"], row[f"{i}h"], row[f"{i}n"]
-        if count and name in seen:
-            before = seen[name]
-            low, high, count = min(low, before[0]), max(high, before[1]), count + before[2]
-        if count:
-            seen[name] = (low, high, count)
+    asked = [
+        *(pl.col(name).min().alias(f"{i}l") for i, name in enumerate(columns)),
+        *(pl.col(name).max().alias(f"{i}h") for i, name in enumerate(columns)),
+        *(pl.col(name).count().alias(f"{i}n") for i, name in enumerate(columns)),
+    ]
+    if groups:
+        told = pl.concat_str(
+            [pl.format(f"{name} {{}}", pl.col(name).cast(pl.String)) for name in groups],
+            separator=", ", ignore_nulls=True,
+        )  # fmt: skip
+        rows = view.frame.group_by(told.alias("group"), maintain_order=True).agg(asked)
+    else:
+        rows = view.frame.select(pl.lit("").alias("group"), *asked)
+    seen: Extremes = view.state.setdefault("seen", {})
+    for row in rows.iter_rows(named=True):
+        for i, name in enumerate(columns):
+            place = (name, row["group"])
+            if row[f"{i}n"] and (place in seen or len(seen) < MAX_GROUPS):
+                seen[place] = _wider(seen.get(place), (row[f"{i}l"], row[f"{i}h"], row[f"{i}n"]))
 
 
-def _moves(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+def _wider(before: tuple[Any, Any, int] | None, now: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
+    if before is None:
+        return now
+    return min(before[0], now[0]), max(before[1], now[1]), before[2] + now[2]
+
+
+def _enough(rule: Rule, state: dict[str, Any]) -> list[tuple[str, str, Any, Any, int]]:
+    """Column, where, least, largest and count of what has the rows that the rule asks for."""
+    seen: Extremes = state.get("seen", {})
     return [
-        RunResult(name, low != high, f"{show(low)} in all {count} rows")
-        for name, (low, high, count) in state.get("seen", {}).items()
+        (name, f" ({group})" if group else "", low, high, count)
+        for (name, group), (low, high, count) in seen.items()
         if count >= rule.params["min_rows"]
     ]
 
 
-def _ever_positive(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+def _moves(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     return [
-        RunResult(name, high > 0, f"never above {show(high)} in {count} rows")
-        for name, (_, high, count) in state.get("seen", {}).items()
-        if count >= rule.params["min_rows"]
+        RunResult(name, low != high, f"{show(low)} in all {count} rows{where}")
+        for name, where, low, high, count in _enough(rule, state)
+    ]
+
+
+def _ever_above(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    limit = rule.params.get("above", 0)
+    return [
+        RunResult(name, high > limit, f"never above {show(high)} in {count} rows{where}")
+        for name, where, _, high, count in _enough(rule, state)
+    ]
+
+
+def _ever_below(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    limit = rule.params["below"]
+    return [
+        RunResult(name, low < limit, f"never below {show(low)} in {count} rows{where}")
+        for name, where, low, _, count in _enough(rule, state)
+    ]
+
+
+def _any_nonzero(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    found = _enough(rule, state)
+    if not found:
+        return []
+    alive = any(low != 0 or high != 0 for _, _, low, high, _ in found)
+    got = f"exactly 0 in every row of {', '.join(sorted({name for name, *_ in found})[:5])}"
+    return [RunResult(min(name for name, *_ in found), alive, got)]
+
+
+def _note_presence(view: View) -> None:
+    """Remember how many rows were read, and the first of the columns that hold what is asked."""
+    view.state["rows"] = view.state.get("rows", 0) + view.frame.height
+    above = view.rule.params.get("above")
+    for name in view.names:
+        if view.state.get("found") or not view.has(name):
+            continue
+        column = view.frame.get_column(name)
+        high = column.max() if view.is_number(name) else None
+        if above is None:
+            there = bool(column.count())
+        else:
+            there = isinstance(high, int | float) and high > above
+        if there:
+            view.state["found"] = name
+
+
+def _appears(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    rows = state.get("rows", 0)
+    if rows < rule.params["min_rows"]:
+        state["reason"] = f"fewer than {rule.params['min_rows']} rows"
+        return []
+    above = rule.params.get("above")
+    what = "holds a value" if above is None else f"is ever above {show(above)}"
+    asked = rule.pattern or ", ".join(rule.keys)
+    key = rule.keys[0] if rule.keys else None
+    got = f"no key that matches {asked} {what} in {rows} rows"
+    return [RunResult(key or asked, "found" in state, got)]
+
+
+def _note_keys(view: View) -> None:
+    view.state["rows"] = view.state.get("rows", 0) + view.frame.height
+    found: dict[str, None] = view.state.setdefault("found", {})
+    for name in view.names:
+        if len(found) < MAX_GROUPS and (view.has(name) or name in view.null_keys):
+            found.setdefault(name)
+
+
+def _forbidden(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    if not state.get("rows"):
+        return []
+    found = state["found"]
+    if not found:
+        return [RunResult(rule.pattern or ", ".join(rule.keys), True, "")]
+    return [RunResult(name, False, "the key is there") for name in found]
+
+
+def _crossings(view: View) -> None:
+    view.state["threshold"] = view.config.get(view.param("threshold"))
+    _extremes(view)
+
+
+def _crosses(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    threshold = state.get("threshold")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        state["reason"] = f"{rule.params['threshold']} is no number"
+        return []
+    return [
+        RunResult(
+            name, low < threshold <= high,
+            f"{show(low)} to {show(high)} in {count} rows{where}, with a threshold of "
+            f"{show(threshold)}",
+        )
+        for name, where, low, high, count in _enough(rule, state)
+    ]  # fmt: skip
+
+
+def _differences(view: View) -> None:
+    """Count the rows of each record that hold both fields, and those in which they differ."""
+    low, high = view.param("low"), view.param("high")
+    seen: dict[str, list[int]] = view.state.setdefault("differ", {})
+    for prefix, fields in records(view).items():
+        if low in fields and high in fields:
+            one, two = pl.col(fields[low]), pl.col(fields[high])
+            counts = view.frame.select(
+                (one.is_not_null() & two.is_not_null()).sum().alias("both"), (one != two).sum()
+            ).row(0)
+            entry = seen.setdefault(prefix, [0, 0])
+            entry[0] += counts[0]
+            entry[1] += counts[1]
+
+
+def _spreads(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    low, high = rule.params["low"], rule.params["high"]
+    return [
+        RunResult(f"{prefix}{high}", other > 0, f"equal to {low} in all {both} rows")
+        for prefix, (both, other) in state.get("differ", {}).items()
+        if both >= rule.params["min_rows"]
     ]
 
 
@@ -52,12 +186,15 @@ def _config_order(view: View) -> list[Probe]:
     if not view.is_number(name):
         return []
     is_config = pl.col(name) == config_step
+    resume = view.rule.params.get("resume")
+    said = resume is not None and view.has(resume)
+    excused = pl.col(str(resume)).is_not_null() if said else pl.lit(False)
     other = (~is_config).fill_null(True)
     after = other.cast(pl.Int8).cum_max().shift(1).fill_null(int(view.state.get("ran", False))) > 0
     counts = view.frame.select(is_config.sum().alias("c"), other.any().alias("o")).row(0)
     view.state["configs"] = view.state.get("configs", 0) + counts[0]
     view.state["ran"] = view.state.get("ran", False) or counts[1]
-    return [Probe(name, where_present([name], ~(is_config & after)), (name,))]
+    return [Probe(name, where_present([name], ~(is_config & after) | excused), (name,))]
 
 
 def _config_there(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
@@ -66,17 +203,54 @@ def _config_there(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
 
 
 _ROWS = {"min_rows": (int,)}
+_GROUPED = {**_ROWS, **BY}
+_ASKED = asks(at_least(1, "min_rows"), names("by"))
 CHECKS = (
     Check(
         "moves", "cells", "not the same in all of at least `min_rows` rows",
-        _ROWS, observe=_extremes, finish=_moves,
+        _GROUPED, ("by",), observe=_extremes, finish=_moves, problem=_ASKED,
     ),
     Check(
-        "ever_positive", "cells", "above zero in at least one of at least `min_rows` rows",
-        _ROWS, observe=_extremes, finish=_ever_positive,
+        "ever_positive", "cells", "above zero, or above `above`, in at least one of at least "
+        "`min_rows` rows",
+        {**_GROUPED, "above": Number}, ("by", "above"), observe=_extremes, finish=_ever_above,
+        problem=_ASKED,
     ),
     Check(
-        "config_first", "cells", "rows with step `config_step` exist, and stand before all others",
-        {"config_step": (int,)}, build=_config_order, finish=_config_there,
+        "ever_below", "cells", "below `below` in at least one of at least `min_rows` rows",
+        {**_GROUPED, "below": Number}, ("by",), observe=_extremes, finish=_ever_below,
+        problem=_ASKED,
+    ),
+    Check(
+        "any_nonzero", "cells", "of all the columns together, at least one value is not exactly 0",
+        _ROWS, observe=_extremes, finish=_any_nonzero, problem=_ASKED,
+    ),
+    Check(
+        "crosses", "cells", "sometimes below the `threshold` that the configuration holds, and "
+        "sometimes not",
+        {**_GROUPED, "threshold": (str,)}, ("by",), observe=_crossings, finish=_crosses,
+        problem=_ASKED,
+    ),
+    Check(
+        "spreads", "record", "the fields `low` and `high` differ in at least one of at least "
+        "`min_rows` rows",
+        {**_ROWS, "low": (str,), "high": (str,)}, observe=_differences, finish=_spreads,
+        problem=_ASKED,
+    ),
+    Check(
+        "appears", "cells", "at least one of the keys holds a value, or one above `above`, in at "
+        "least one of at least `min_rows` rows",
+        {**_ROWS, "above": Number}, ("above",), observe=_note_presence, finish=_appears,
+        problem=_ASKED,
+    ),
+    Check(
+        "forbidden", "cells", "none of the keys is ever written",
+        observe=_note_keys, finish=_forbidden,
+    ),
+    Check(
+        "config_first", "cells", "rows with step `config_step` exist, and stand before all others; "
+        "those that hold the key `resume` may stand anywhere",
+        {"config_step": (int,), "resume": (str,)}, ("resume",),
+        build=_config_order, finish=_config_there,
     ),
 )  # fmt: skip
