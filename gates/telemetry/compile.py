@@ -31,9 +31,11 @@ def switches() -> dict[str, str]:
 def answers(compiled: dict[str, list[Probe]], frame: pl.DataFrame) -> pl.DataFrame:
     """One row for each rule: whether all its probes hold on every row. Null: undetermined."""
     probes = [probe for some in compiled.values() for probe in some]
-    told = frame.select(
-        probe.ok.all(ignore_nulls=False).alias(str(i)) for i, probe in enumerate(probes)
-    ).row(0)
+    asked = [probe.ok.all(ignore_nulls=False).alias(str(i)) for i, probe in enumerate(probes)]
+    try:
+        told = frame.select(asked).row(0)
+    except pl.exceptions.PolarsError as error:
+        raise GateError("the table engine cannot ask a rule", got=str(error)[:500]) from None
     holds: list[bool | None] = []
     at = 0
     for some in compiled.values():

@@ -8,17 +8,17 @@ from typing import Any
 
 import polars as pl
 
-from trueup.gates.collector import EXAMPLES, Collector
+from trueup.gates.collector import Collector
 from trueup.gates.documents.run import Column, TableSummary
-from trueup.gates.findings import Example, RuleOutcome, Status, Where, show
-from trueup.gates.profile.rules import Profile, Rule, Scope
+from trueup.gates.findings import Example, RuleOutcome, Status, Where
+from trueup.gates.profile.rules import Profile, Rule
 from trueup.gates.read.rows.engine import Batch
 from trueup.gates.telemetry.compile import failing
+from trueup.gates.telemetry.describe import failures
 from trueup.gates.telemetry.probe import INTEGERS, Probe, View
 from trueup.gates.telemetry.registry import CHECKS
-from trueup.gates.telemetry.summary import column_summaries, joined
-
-_INDEX = "\0index"
+from trueup.gates.telemetry.scopes import Rows, by_scope
+from trueup.gates.telemetry.summary import joined
 
 
 @dataclass(slots=True)
@@ -32,12 +32,14 @@ class _Progress:
     state: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of one scope, and where each of them stands in the batch."""
+@dataclass(slots=True)
+class _Known:
+    """What was worked out for one set of columns, and holds while they stay as they are."""
 
-    frame: pl.DataFrame
-    index: pl.Series
+    schema: dict[str, pl.DataType]
+    null_keys: frozenset[str]
+    names: dict[str, list[str]] = field(default_factory=dict)  # rule -> the columns it reads
+    probes: dict[str, list[Probe]] = field(default_factory=dict)  # of fixed checks
 
 
 class TableJudge:
@@ -53,48 +55,39 @@ class TableJudge:
         self._first: int | None = None
         self._last: int | None = None
         self._rows = 0
-        self._null_keys: frozenset[str] = frozenset()
+        self._known = _Known({}, frozenset())
 
     def batch(self, batch: Batch, null_keys: set[str]) -> None:
         """Judge a batch. `null_keys` are the keys that were written as null so far."""
         if not batch.frame.height:
             return
-        self._null_keys = frozenset(null_keys)
-        scopes = self._scopes(batch.frame)
-        self._learn(scopes["config"].frame, null_keys)
-        self._summarise(scopes["step"].frame)
-        for scope, rows in scopes.items():
-            if rows.frame.height:
-                self._judge(scope, rows, batch)
-
-    def _scopes(self, frame: pl.DataFrame) -> dict[Scope, _Rows]:
-        indexed = frame.with_columns(pl.int_range(pl.len()).alias(_INDEX))
-        step, config_step = self._profile.step, self._profile.config_step
-        numeric = step in frame.columns and frame.schema[step].is_numeric()
-        is_config = (pl.col(step) == config_step).fill_null(False) if numeric else pl.lit(False)
-        parts: dict[Scope, pl.DataFrame] = {
-            "config": indexed.filter(is_config),
-            "step": indexed.filter(~is_config),
-            "all": indexed,
-        }
-        return {
-            scope: _Rows(part.drop(_INDEX), part.get_column(_INDEX))
-            for scope, part in parts.items()
-        }
+        schema = dict(batch.frame.schema)
+        if schema != self._known.schema or null_keys != self._known.null_keys:
+            self._known = _Known(schema, frozenset(null_keys))
+        groups = by_scope(batch.frame, self._profile)
+        for rows in groups:
+            if "config" in rows.scopes:
+                self._learn(rows.frame, null_keys)
+            if "step" in rows.scopes:
+                self._summarise(rows)
+        for rows in groups:
+            self._judge(rows, batch)
 
     def _learn(self, config: pl.DataFrame, null_keys: set[str]) -> None:
         """Configuration rows say which rules apply. A null is told from a key that is not there."""
-        if not config.height:
-            return
+        before = dict(self._config)
         for name in null_keys:
             self._config.setdefault(name, None)
         for row in config.head(1_000).iter_rows(named=True):
             self._config.update({name: v for name, v in row.items() if v is not None})
+        if self._config != before:
+            self._known.probes.clear()
 
-    def _summarise(self, steps: pl.DataFrame) -> None:
+    def _summarise(self, rows: Rows) -> None:
         """Remember what the documents of the run are held against."""
+        steps = rows.frame
         self._rows += steps.height
-        for name, column in column_summaries(steps).items():
+        for name, column in rows.columns.items():
             self._columns[name] = joined(self._columns.get(name), column)
         known = steps.get_column(self._profile.step) if self._profile.step in steps else None
         if known is not None and known.dtype in INTEGERS and known.count():
@@ -109,76 +102,54 @@ class TableJudge:
             dict(self._config), dict(self._columns),
         )  # fmt: skip
 
-    def _judge(self, scope: Scope, rows: _Rows, batch: Batch) -> None:
+    def _judge(self, rows: Rows, batch: Batch) -> None:
         compiled: dict[str, list[Probe]] = {}
-        schema = dict(rows.frame.schema)
-        for rule in self._rules:
-            if rule.rows == scope and (rule.when is None or rule.when.holds(self._config)):
-                probes = self._probes(rule, rows.frame, schema)
+        asked = [rule for scope in rows.scopes for rule in self._rules if rule.rows == scope]
+        for rule in asked:
+            if rule.when is None or rule.when.holds(self._config):
+                probes = self._probes(rule, rows)
                 if probes:
                     compiled[rule.id] = probes
         if not compiled:
             return
         broken = failing(compiled, rows.frame)
-        for rule in self._rules:
+        for rule in asked:
             if rule.id in broken:
                 self._describe(rule, compiled[rule.id], rows, batch)
 
-    def _probes(
-        self, rule: Rule, frame: pl.DataFrame, schema: dict[str, pl.DataType]
-    ) -> list[Probe]:
-        check, progress = CHECKS[rule.check], self._progress[rule.id]
-        names = rule.names([*schema, *sorted(self._null_keys - schema.keys())])
-        view = View(frame, rule, names, self._config, progress.state, schema, self._null_keys)
+    def _probes(self, rule: Rule, rows: Rows) -> list[Probe]:
+        check, progress, known = CHECKS[rule.check], self._progress[rule.id], self._known
+        progress.rows += rows.frame.height
+        if rule.id in known.probes:
+            return known.probes[rule.id]
+        if rule.id not in known.names:
+            known.names[rule.id] = rule.names(
+                [*known.schema, *sorted(known.null_keys - known.schema.keys())]
+            )
+        names = known.names[rule.id]
+        view = View(
+            rows.frame, rule, names, self._config, progress.state, known.schema, known.null_keys,
+            rows,
+        )  # fmt: skip
         probes = check.build(view) if check.build is not None and names else []
         if check.observe is not None:
             check.observe(view)
             progress.columns |= {name for name in names if view.has(name)}
+        elif check.fixed:
+            known.probes[rule.id] = probes
         progress.columns |= {probe.key for probe in probes}
-        progress.rows += frame.height
         return probes
 
-    def _describe(self, rule: Rule, probes: list[Probe], rows: _Rows, batch: Batch) -> None:
+    def _describe(self, rule: Rule, probes: list[Probe], rows: Rows, batch: Batch) -> None:
         """Count the rows that fail at each key, and show the first of them."""
         progress = self._progress[rule.id]
-        frame = rows.frame.with_columns(rows.index.alias(_INDEX))
-        bad = [~probe.ok.fill_null(False) for probe in probes]
-        counts = frame.select(
-            one.sum().alias(str(i)) if probe.shown else (pl.len() * one.first()).alias(str(i))
-            for i, (one, probe) in enumerate(zip(bad, probes, strict=True))
-        ).row(0)
-        for probe, one, count in zip(probes, bad, counts, strict=True):
-            if not count:
-                continue
-            failed = frame.with_columns(probe.ok.is_null().alias("\0null")).filter(one)
-            unknown = bool(failed.get_column("\0null").all())
-            progress.unknown |= unknown
-            progress.broken |= not unknown
-            examples = [
-                self._example(probe, row, batch)
-                for row in failed.head(EXAMPLES).iter_rows(named=True)
-            ]
+        for failed in failures(probes, rows):
+            progress.unknown |= failed.unknown
+            progress.broken |= not failed.unknown
             self._collector.of_rule(
-                rule, self._artifact, examples, failed.height, self._steps(failed)
-            )
-
-    def _example(self, probe: Probe, row: dict[str, Any], batch: Batch) -> Example:
-        at, step = row[_INDEX], row.get(self._profile.step)
-        where = Where(
-            line=int(batch.lines[at]) or None,
-            row=int(batch.rows[at]),
-            step=step if isinstance(step, int) and not isinstance(step, bool) else None,
-            key=probe.key,
-        )
-        got = _got(probe, row)
-        return Example(where, f"undetermined: {got}" if row["\0null"] else got)
-
-    def _steps(self, failed: pl.DataFrame) -> tuple[int, int] | None:
-        name = self._profile.step
-        if name not in failed.columns or failed.schema[name] not in INTEGERS:
-            return None
-        low, high = failed.get_column(name).min(), failed.get_column(name).max()
-        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+                rule, self._artifact, failed.examples(batch, self._profile.step),
+                failed.rows.height, failed.steps(self._profile.step),
+            )  # fmt: skip
 
     def finish(self) -> list[RuleOutcome]:
         """Answer what only the whole run can, and say of each rule what became of it."""
@@ -215,13 +186,3 @@ class TableJudge:
             "rule_reads_nothing", self._artifact, Where(key=rule.id), f"{rule.id}: {reason}"
         )
         return RuleOutcome(rule.id, "undetermined", 0, rows, reason)
-
-
-def _got(probe: Probe, row: dict[str, Any]) -> str:
-    if not probe.shown:
-        return "absent"
-    if len(probe.shown) == 1:
-        value = row[probe.shown[0]]
-        return "absent" if value is None else show(value)
-    common = probe.key[: probe.key.rfind(".") + 1]
-    return ", ".join(f"{name.removeprefix(common)} {show(row[name])}" for name in probe.shown)
