@@ -133,20 +133,28 @@ def eval_newer(subject: Subject, rule: Rule) -> Answer:
     document = read_eval(subject.document.data)
     read = 0
     flaws: list[Flaw] = []
-    own = instant(document.created_at)
     for one in document.checkpoints:
         file = checkpoint_file(subject, one)
         if file is None:
             continue
         read += 1
-        then = instant(_stated(sidecar(subject, file), keys))
-        if own is not None and then is not None:
-            if own < then:
-                got = f"created at {own.isoformat()}, its checkpoint at {then.isoformat()}"
-                flaws.append(flaw(subject, ("created_at",), got))
-            continue
-        flaws += _by_files(subject, file)
+        found = _order(subject, document.created_at, _stated(sidecar(subject, file), keys), file)
+        flaws += [found] if found is not None else []
     return answer(read, flaws, _NOT_THERE)
+
+
+def _order(subject: Subject, mine: Any, other: Any, file: Path) -> Flaw | None:
+    """What is wrong with the two times as they are stated."""
+    at = ("created_at",)
+    for whose, stated in (("its own", mine), ("its checkpoint's", other)):
+        if stated is not None and instant(stated) is None:
+            return unsure(subject, at, f"{whose} time {show(stated)} is no point in time")
+    own, then = instant(mine), instant(other)
+    if own is None or then is None:
+        return _by_files(subject, file)
+    if own < then:
+        return flaw(subject, at, f"created {own.isoformat()}, its checkpoint {then.isoformat()}")
+    return None
 
 
 def instant(text: Any) -> datetime | None:
@@ -160,15 +168,16 @@ def instant(text: Any) -> datetime | None:
     return found if found.tzinfo is not None else None
 
 
-def _by_files(subject: Subject, file: Path) -> list[Flaw]:
+def _by_files(subject: Subject, file: Path) -> Flaw | None:
     """Where one of the two does not state its time, the files' own times must do."""
     mine, other = (path.stat().st_mtime for path in (subject.path, file))
+    at = ("created_at",)
     said = "the two do not both state when they were created, and their files"
     if mine <= _FIXED or other <= _FIXED:
-        return [unsure(subject, ("created_at",), f"{said} carry a fixed time")]
+        return unsure(subject, at, f"{said} carry a fixed time")
     if mine == other:
-        return [unsure(subject, ("created_at",), f"{said} have the same time")]
+        return unsure(subject, at, f"{said} have the same time")
     if mine < other:
         when = [datetime.fromtimestamp(t).astimezone().isoformat() for t in (mine, other)]
-        return [flaw(subject, ("created_at",), f"written {when[0]}, its checkpoint {when[1]}")]
-    return []
+        return flaw(subject, at, f"written {when[0]}, its checkpoint {when[1]}")
+    return None

@@ -194,14 +194,18 @@ def _terms(name: str, stages: Stages) -> Terms | str:
     if name == "backward_transfer":
         then = [stages.matrix[j][j] for j in earlier]
         return _mean_of([(sign, c) for c in final] + [(-sign, c) for c in then], last)
-    best = [_best([stages.matrix[i][j] for i in range(last)], stages) for j in earlier]
+    best = [_best(stages, j, last) for j in earlier]
     return _mean_of([(sign, c) for c in best] + [(-sign, c) for c in final], last)
 
 
-def _best(column: list[Cell | None], stages: Stages) -> Cell | None:
+def _best(stages: Stages, j: int, last: int) -> Cell | None:
+    """The best value of a task before the last stage; each from its own stage on must be there."""
+    column = [stages.matrix[i][j] for i in range(last)]
     known = [cell for cell in column if cell is not None]
+    if any(cell is None for cell in column[j:]) or not known:
+        return None
     pick = max if stages.better == "higher" else min
-    return pick(known, key=lambda cell: cell.value) if known else None
+    return pick(known, key=lambda cell: cell.value)
 
 
 def _mean_of(cells: list[tuple[Fraction, Cell | None]], count: int) -> Terms | str:
