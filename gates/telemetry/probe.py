@@ -38,18 +38,45 @@ class RunResult:
     step: int | None = None  # where it was first seen, if a row can be named
 
 
-@dataclass(slots=True)
 class View:
     """The rows a rule reads in one batch, and what it remembers of earlier ones."""
 
-    frame: pl.DataFrame
-    rule: Rule
-    names: list[str]
-    config: dict[str, Any]
-    state: dict[str, Any]
-    schema: dict[str, pl.DataType]  # of the frame, which would build it anew at each question
-    null_keys: frozenset[str] = frozenset()  # written as null so far, perhaps with no column yet
-    rows: Rows | None = None
+    __slots__ = ("_rows", "_state", "config", "looked", "names", "null_keys", "rule", "schema")
+
+    def __init__(
+        self,
+        rows: Rows,
+        rule: Rule,
+        names: list[str],
+        config: dict[str, Any],
+        state: dict[str, Any],
+        schema: dict[str, pl.DataType],
+        null_keys: frozenset[str] = frozenset(),
+    ) -> None:
+        """`null_keys` were written as null so far, perhaps with no column yet."""
+        self._rows, self._state = rows, state
+        self.rule, self.names, self.config = rule, names, config
+        self.schema = schema  # of the frame, which would build it anew at each question
+        self.null_keys = null_keys
+        self.looked = False  # at rows or memory; what a check says without looking stays true
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The rows of this batch."""
+        self.looked = True
+        return self._rows.frame
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the rule remembers from batch to batch."""
+        self.looked = True
+        return self._state
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """Count, least and largest value of each column in this batch, shared by all rules."""
+        self.looked = True
+        return self._rows.columns
 
     def has(self, name: str) -> bool:
         """Whether the table has this column (so far)."""
@@ -58,13 +85,6 @@ class View:
     def is_number(self, name: str) -> bool:
         """Whether the column holds numbers."""
         return self.has(name) and self.schema[name] in NUMERIC
-
-    @property
-    def columns(self) -> dict[str, Column]:
-        """Count, least and largest value of each column in this batch, shared by all rules."""
-        if self.rows is None:
-            self.rows = Rows(self.frame, (self.rule.rows,))
-        return self.rows.columns
 
     def param(self, name: str) -> Any:
         """A parameter of the rule; the profile's loader has seen to it that it is there."""
@@ -90,7 +110,6 @@ class Check:
     observe: Observe | None = None
     finish: Finish | None = None
     problem: Problem | None = None  # asked when a profile is loaded, after the types
-    fixed: bool = False  # `build` reads the view's columns and settings alone: it is called once
 
 
 def number(name: str) -> pl.Expr:

@@ -39,7 +39,9 @@ class _Known:
     schema: dict[str, pl.DataType]
     null_keys: frozenset[str]
     names: dict[str, list[str]] = field(default_factory=dict)  # rule -> the columns it reads
-    probes: dict[str, list[Probe]] = field(default_factory=dict)  # of fixed checks
+    probes: dict[str, list[Probe]] = field(
+        default_factory=dict
+    )  # of checks that did not look at the rows
 
 
 class TableJudge:
@@ -127,15 +129,12 @@ class TableJudge:
                 [*known.schema, *sorted(known.null_keys - known.schema.keys())]
             )
         names = known.names[rule.id]
-        view = View(
-            rows.frame, rule, names, self._config, progress.state, known.schema, known.null_keys,
-            rows,
-        )  # fmt: skip
+        view = View(rows, rule, names, self._config, progress.state, known.schema, known.null_keys)
         probes = check.build(view) if check.build is not None and names else []
         if check.observe is not None:
             check.observe(view)
             progress.columns |= {name for name in names if view.has(name)}
-        elif check.fixed:
+        elif not view.looked:
             known.probes[rule.id] = probes
         progress.columns |= {probe.key for probe in probes}
         return probes
