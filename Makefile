@@ -8,7 +8,7 @@ EDIT   := --no-build-isolation --config-settings editable_mode=strict --editable
 
 SOURCES := $(shell find reference oracle kernels gates src -type f ! -name '*.pyc' | sort)
 
-.PHONY: help demo dev test check format lint types bench clean
+.PHONY: help demo dev test check format lint types docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -50,6 +50,10 @@ lint: dev
 
 types: dev
 	$(BIN)/mypy
+
+docs: dev  ## write the tables in docs/ and the pages of docs/rules/ from the code
+	$(BIN)/python docs/tables.py
+	$(BIN)/python docs/rules_pages.py
 
 bench: dev  ## separation of right and wrong kernels, and gate speed, as ratios in one run
 	$(BIN)/python benchmarks/separation.py

@@ -1,6 +1,6 @@
-"""Write the tables of docs/profiles.md from the code: the checks by name, the reader's findings.
+"""Write the tables of docs/*.md from the code: checks by name, keys of the settings.
 
-    python docs/tables.py     # after a check or a kind of finding has changed
+    python docs/tables.py     # after a check or a schema has changed; `make docs`
 
 A table stands between `<!-- NAME -->` and `<!-- end NAME -->`; a test holds it to the code.
 """
@@ -11,13 +11,23 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from trueup.gates.catalogue.kinds import kinds
+from trueup.gates.documents.model import DocumentCheck
+from trueup.gates.documents.registry import document_checks
+from trueup.gates.settings.load import schema
 from trueup.gates.telemetry.probe import Check
 from trueup.gates.telemetry.registry import CHECKS
 
-PAGE = Path(__file__).resolve().parent / "profiles.md"
-_TYPES = {str: "text", int: "integer", float: "number", bool: "true or false", list: "list"}
+FOLDER = Path(__file__).resolve().parent
+_TYPES = {
+    str: "text",
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    list: "list",
+    dict: "table",
+}
 
 
 def checks_table() -> str:
@@ -29,26 +39,61 @@ def checks_table() -> str:
     return _table(("check", "reads", "holds where", "parameters"), rows)
 
 
-def kinds_table() -> str:
-    """List what the reader and the gate itself find, whatever the profile says."""
-    rows = [(kind.id, kind.severity, kind.summary) for kind in kinds().values()]
-    return _table(("id", "severity", "finds"), rows)
+def document_checks_table() -> str:
+    """List every check on documents with the kinds it judges and its parameters."""
+    rows = [
+        (f"`{check.name}`", ", ".join(check.on), check.summary, _params(check))
+        for check in sorted(document_checks().values(), key=lambda check: (check.on, check.name))
+    ]
+    return _table(("check", "on", "holds where", "parameters"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"checks": checks_table, "kinds": kinds_table}
+def settings_table() -> str:
+    """List every key of `trueup.toml` with what its schema says of it."""
+    defs = schema()["$defs"]
+    rows = []
+    for name, table in schema()["properties"].items():
+        if name == "waiver":
+            rows += _keys("[[waiver]]", defs["waiver"])
+        elif name == "severity":
+            rows.append(("`[severity]`", "a rule's id", str(table["description"])))
+            rows += _keys("severity.ID", defs["override"])
+        else:
+            rows += _keys(f"[{name}]", table)
+    return _table(("table", "key", "meaning"), rows)
 
 
-def filled(page: str) -> str:
-    """Return the page with each table as the code has it now."""
-    for name, table in TABLES.items():
-        between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-        page, count = between.subn(lambda m, t=table: f"{m[1]}{t()}{m[2]}", page)
+def _keys(table: str, part: dict[str, Any]) -> list[tuple[str, str, str]]:
+    must = part.get("required", ())
+    return [
+        (f"`{table}`", f"`{key}`", _said(value) + ("; needed" if key in must else ""))
+        for key, value in part["properties"].items()
+    ]
+
+
+def _said(value: dict[str, Any]) -> str:
+    if value.get("$ref") == "#/$defs/severity":
+        return "`error`, `warning` or `note`"
+    return str(value["description"]) if "description" in value else "words, not blank"
+
+
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "profiles.md": {"checks": checks_table, "document checks": document_checks_table},
+    "settings.md": {"settings": settings_table},
+}
+
+
+def filled(name: str, page: str) -> str:
+    """Return a page with each of its tables as the code has it now."""
+    for table, text in TABLES[name].items():
+        between = re.compile(rf"(<!-- {table} -->\n).*?(<!-- end {table} -->)", re.DOTALL)
+        page, count = between.subn(lambda m, t=text: f"{m[1]}{t()}{m[2]}", page)
         if count != 1:
-            raise ValueError(f"the page has {count} places for the table {name}, expected 1")
+            raise ValueError(f"{name} has {count} places for the table {table}, expected 1")
     return page
 
 
-def _params(check: Check) -> str:
+def _params(check: Check | DocumentCheck) -> str:
     said = []
     for name, types in check.params.items():
         kinds = [_TYPES[kind] for kind in types if not (kind is int and float in types)]
@@ -64,6 +109,13 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     )
 
 
+def main() -> None:
+    """Fill the tables of every page."""
+    for name in TABLES:
+        path = FOLDER / name
+        path.write_text(filled(name, path.read_text("utf-8")), "utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text("utf-8")), "utf-8")
+    main()
     sys.exit(0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from trueup.errors import writing
+from trueup.errors import FaceError, writing
 
 
 def write_report(directory: Path, name: str, text: str) -> Path:
@@ -24,6 +26,67 @@ def write_report(directory: Path, name: str, text: str) -> Path:
             os.unlink(temporary)
             raise
     return path
+
+
+def write_together(folder: Path, texts: Mapping[str, str], *, overwrite: bool) -> list[Path]:
+    """Write all files or none: each is complete before the first gets its name.
+
+    Without `overwrite` a name that is taken is refused, also one that was taken meanwhile.
+    """
+    paths = {folder / name: text for name, text in texts.items()}
+    taken = [path for path in paths if os.path.lexists(path)]
+    if any(path.is_dir() for path in taken):
+        raise FaceError("holds a folder of that name", where=str(folder), fix="move it away")
+    if taken and not overwrite:
+        raise FaceError(
+            f"{', '.join(path.name for path in taken)} exists already",
+            where=str(folder),
+            fix="give another directory, or --force to overwrite",
+        )
+    with writing(folder), ExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        waiting = [(_waiting(path, text, stack), path) for path, text in paths.items()]
+        done: list[Path] = []
+        try:
+            for temporary, path in waiting:
+                if overwrite:
+                    os.replace(temporary, path)
+                else:
+                    _claim(temporary, path)
+                done.append(path)
+        except BaseException:
+            if not overwrite:
+                for path in done:
+                    path.unlink()
+            raise
+    return done
+
+
+def _waiting(path: Path, text: str, stack: ExitStack) -> str:
+    """A complete file under a name of its own, which goes when the stack does."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    stack.callback(_gone, temporary)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.chmod(temporary, 0o666 & ~_umask())
+    return temporary
+
+
+def _claim(temporary: str, path: Path) -> None:
+    """Give a file its name, unless somebody has it: a link, unlike a rename, takes nobody's."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise
+        os.replace(temporary, path)
+
+
+def _gone(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _umask() -> int:

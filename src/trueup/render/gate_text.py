@@ -107,9 +107,11 @@ def waiver_title(waiver: WaiverUse) -> str:
         )
         if text
     )
+    found = len(waiver.findings)
+    times = f", {waiver.count:,} times" if waiver.count > found else ""
     return (
-        f"{waiver.rule} waived until {waiver.expires}: {plural(len(waiver.findings), 'finding')}, "
-        f"{waiver.count:,} times: {waiver.reason} ({stands})"
+        f"{waiver.rule} waived until {waiver.expires}: {plural(found, 'finding')}{times}: "
+        f"{waiver.reason} ({stands})"
     )
 
 
@@ -155,7 +157,7 @@ def _size(info: ArtifactInfo) -> str:
 
 def rule_lines(verdict: Verdict) -> Iterator[str]:
     """How the rules of the profile ended."""
-    counts = Counter(rule.status for rule in verdict.rules)
+    counts: Counter[str] = Counter(rule.status for rule in verdict.rules)
     words = {"true": "held", "false": "did not hold", "undetermined": "could not be decided",
              "not_applied": "did not apply"}  # fmt: skip
     said = [f"{counts[status]} {word}" for status, word in words.items() if counts[status]]

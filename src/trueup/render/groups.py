@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ class Place:
         """The first place, as editors and terminals can follow it."""
         return headline_place(self.first)
 
-    def extent(self) -> str:
+    def extent(self, quote: Callable[[str], str] = one_line) -> str:
         """How many keys, artifacts and occurrences, over which steps; empty for a single one."""
         if len(self.findings) == 1 and self.count == 1:
             return ""
@@ -54,14 +54,16 @@ class Place:
         artifacts = {one.artifact for one in self.findings}
         said = []
         if len(keys) > 1:
-            said.append(f"{plural(len(keys), 'key')} like {shape(self.first.where.key or '')}")
+            like = quote(shape(self.first.where.key or ""))
+            said.append(f"{plural(len(keys), 'key')} like {like}")
         if len(artifacts) > 1:
-            said.append(f"{plural(len(artifacts), 'artifact')} like {shape(self.first.artifact)}")
+            like = quote(shape(self.first.artifact))
+            said.append(f"{plural(len(artifacts), 'artifact')} like {like}")
         if self.count > 1:
             said.append(f"{self.count:,} times")
         if self.steps is not None and len(self.findings) > 1 and self.steps[0] != self.steps[1]:
             said.append(f"steps {self.steps[0]}..{self.steps[1]}")
-        return one_line(", ".join(said))
+        return ", ".join(said)
 
     def further(self, limit: int = EXAMPLES) -> list[str]:
         """A few more places with what was found there."""

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 LARGEST = 60_000  # characters; a comment on GitHub may have 65,536
 _LONGEST = 300  # characters of one value
-_MARKUP = re.compile(r"([\\`*_{}\[\]()#+.!|~<>&@:-])")
+_MARKUP = re.compile(r"([\\`*_\[\]#!|~<>&@])")
 _MARKS = {"error": "❌", "warning": "⚠️", "note": "ℹ️"}
-_BREAK = "\u200b"  # of no width: after it a name is no mention, and a number no reference
+_BREAK = "\u200b"  # of no width: no mention, no reference and no link goes on after it
 
 
 def gate_markdown(path: str, result: Verdict | str) -> str:
@@ -58,7 +58,7 @@ def code(text: object) -> str:
 def words(text: object) -> str:
     """Plain words: every character of markup is escaped."""
     escaped = _MARKUP.sub(r"\\\1", one_line(text))
-    return re.sub("([@#])", rf"\1{_BREAK}", escaped)
+    return re.sub("([@#]|:(?=//)|www)", rf"\1{_BREAK}", escaped)
 
 
 def _head(path: str, verdict: Verdict) -> Iterator[str]:
@@ -87,8 +87,8 @@ def _group(group: Group) -> Iterator[str]:
     yield f"<details><summary>{_html(group.title())}</summary>"
     yield ""
     for place in group.places[:PLACES]:
-        extent = f", {words(place.extent())}" if place.extent() else ""
-        yield f"- {code(place.where())}: got {code(place.first.got)}{extent}"
+        parts = (f"{code(place.where())}: got {code(place.first.got)}", place.extent(code))
+        yield f"- {', '.join(part for part in parts if part)}"
         for line in place.further():
             yield f"  - {code(line)}"
     if group.places[PLACES:]:
@@ -131,4 +131,4 @@ def _waiver(waiver: WaiverUse) -> str:
 def _html(text: str) -> str:
     """Text inside an HTML element of a Markdown page."""
     safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([@#])(?!\d+;)", rf"\1{_BREAK}", safe)
+    return re.sub("([@#]|:(?=//)|www)", rf"\1{_BREAK}", safe)
