@@ -53,6 +53,9 @@ def judge_rules(run: Run, collector: Collector) -> list[RuleOutcome]:
 
 def _judge_rule(rule: Rule, run: Run, collector: Collector) -> RuleOutcome:
     subjects = [subject for subject in run.subjects if subject.kind == rule.on]
+    if rule.when is not None and not rule.when.holds(run.config_rows()):
+        reason = f"applies when {rule.when}"
+        return RuleOutcome(rule.id, "not_applied", 0, 0, reason, rule.summary)
     check = document_checks()[rule.check]
     read, reason = 0, f"no artifact of the kind {rule.on}"
     statuses: set[Status] = set()

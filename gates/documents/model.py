@@ -51,6 +51,14 @@ class Subject:
     document: Document
     run: Run
 
+    def flaw(self, got: str, *pointer: str | int) -> Flaw:
+        """A place of this document where a rule does not hold."""
+        return Flaw(self.document.where(*pointer), got)
+
+    def unsure(self, got: str, *pointer: str | int) -> Flaw:
+        """A place of this document where it cannot be told."""
+        return Flaw(self.document.where(*pointer), got, "undetermined")
+
 
 @dataclass(frozen=True, slots=True)
 class Flaw:

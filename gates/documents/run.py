@@ -23,6 +23,7 @@ class Column:
     count: int  # cells that hold a value
     low: Any = None  # least and largest value; None where they are no numbers
     high: Any = None
+    texts: tuple[str, str] | None = None  # least and largest text, where it holds texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,13 @@ class Run:
         root = Path(os.path.realpath(self.root))
         target = Path(os.path.realpath((base or self.root) / relative))
         return target if target.is_relative_to(root) and target.is_file() else None
+
+    def config_rows(self) -> dict[str, Any]:
+        """The configuration rows of all telemetry, later tables winning."""
+        found: dict[str, Any] = {}
+        for table in self.tables:
+            found.update(table.config)
+        return found
 
     def digest(self, path: Path) -> Digest:
         """SHA-256 of a file, computed once. Raises `OSError` if it cannot be read."""

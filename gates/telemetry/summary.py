@@ -12,6 +12,7 @@ def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
     if not frame.height:
         return {}
     numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
+    texts = _texts(frame)
     counts = frame.select(pl.all().count()).row(0)
     extremes = frame.select(
         *(pl.col(name).min().alias(f"{i}l") for i, name in enumerate(numbers)),
@@ -20,9 +21,20 @@ def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
     lows = extremes.row(0) if numbers else ()
     ranges = {name: (lows[i], lows[len(numbers) + i]) for i, name in enumerate(numbers)}
     return {
-        name: Column(count, *ranges.get(name, (None, None)))
+        name: Column(count, *ranges.get(name, (None, None)), texts.get(name))
         for name, count in zip(frame.columns, counts, strict=True)
     }
+
+
+def _texts(frame: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    """Least and largest text of each column of texts that holds any."""
+    names = [name for name, kind in frame.schema.items() if kind == pl.String]
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        low, high = frame.get_column(name).min(), frame.get_column(name).max()
+        if isinstance(low, str) and isinstance(high, str):
+            found[name] = (low, high)
+    return found
 
 
 def joined(before: Column | None, now: Column) -> Column:
@@ -31,4 +43,10 @@ def joined(before: Column | None, now: Column) -> Column:
         return now
     lows = [one.low for one in (before, now) if one.low is not None]
     highs = [one.high for one in (before, now) if one.high is not None]
-    return Column(before.count + now.count, min(lows, default=None), max(highs, default=None))
+    texts = [text for one in (before, now) if one.texts is not None for text in one.texts]
+    return Column(
+        before.count + now.count,
+        min(lows, default=None),
+        max(highs, default=None),
+        (min(texts), max(texts)) if texts else None,
+    )
