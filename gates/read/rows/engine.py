@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.nesting import Nesting
+from trueup.gates.read.rows.ahead import Attempt, Helper
 from trueup.gates.read.rows.lines import RowReader, step_of
 from trueup.gates.read.rows.pieces import RawRow
-from trueup.gates.read.rows.proof import tier_a, tier_b
+from trueup.gates.read.rows.proof import asked_schema, counts, proven, tier_b
 from trueup.gates.read.rows.scanner import Flaw, scan
-from trueup.gates.read.rows.shape import Row
+from trueup.gates.read.rows.shape import Node, Row
 from trueup.gates.read.rows.table import CellFlaw, Table
 from trueup.gates.read.rows.unfinished import unfinished
 
@@ -67,25 +68,39 @@ class Engine:
         self.last_fault = fault
         self._report(fault)
 
-    def fastest(self, text: bytes, numbers: Ints, lines: Ints) -> Batch | None:
+    @property
+    def _root(self) -> Node | None:
+        return self.table.shape.root if self.nesting.flatten else None
+
+    def begin(self, text: bytes, helper: Helper) -> Attempt:
+        """Count a piece of lines and have it parsed with what is known of its columns so far."""
+        schema = self.table.schema()
+        most = self.limits.max_cells // max(1, len(schema))
+        return helper.begin(text, asked_schema(schema, self._root), most)
+
+    def fastest(self, attempt: Attempt, numbers: Ints, lines: Ints) -> Batch | None:
         """Tier A alone: everything proven at once, or nothing said."""
-        frame = self._tier_a(text, len(numbers))
+        frame = self._tier_a(attempt)
         if frame is None:
             return None
         self.recognised += frame.height
         return Batch(frame, numbers, lines)
 
-    def _tier_a(self, text: bytes, rows: int) -> pl.DataFrame | None:
-        schema = self.table.schema()
-        if rows * len(schema) > self.limits.max_cells:
+    def _tier_a(self, attempt: Attempt) -> pl.DataFrame | None:
+        schema, seen = self.table.schema(), attempt.seen
+        asked = asked_schema(schema, self._root)
+        if asked is None or not seen.plain or not attempt.text.endswith(b"\n"):
             return None
-        return tier_a(text, schema, self.table.shape.root if self.nesting.flatten else None)
+        if seen.lines * len(schema) > self.limits.max_cells:
+            return None
+        frame = attempt.parsed(asked)
+        return None if frame is None else proven(frame, attempt.text, seen, schema, self._root)
 
     def group(
         self, text: bytes, raws: list[RawRow], first_row: int, cut_at_end: bool
     ) -> Iterator[Batch]:
         """A small group of rows, by the first tier that proves itself."""
-        frame = self._tier_a(text, len(raws))
+        frame = self._tier_a(Attempt(text, counts(text)))
         if frame is not None:
             self.recognised += frame.height
             yield Batch(frame, _count(first_row, len(raws)), _array(raw.line for raw in raws))

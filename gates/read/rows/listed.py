@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from trueup.gates.read.limits import Fault
-from trueup.gates.read.rows.engine import Batch, Engine, Ints
+from trueup.gates.read.rows.ahead import Attempt, Helper
+from trueup.gates.read.rows.engine import Batch, Engine
 from trueup.gates.read.rows.opening import Opened
 from trueup.gates.read.rows.pieces import (
+    FIRST,
     FLAT,
     SEPARATOR,
+    Ints,
     RawRow,
     Split,
     as_lines,
     last_separator,
-    separators,
     split_rows,
 )
 from trueup.gates.read.sources.source import Source
 
 _BLANK = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """Rows cut from the buffer before it is known that the cut is right."""
+
+    attempt: Attempt
+    numbers: Ints
+    lines: Ints
+    used: int
+    before: bytes  # the buffer, and line and row where it began
+    line: int
+    row: int
 
 
 class ListReader:
@@ -39,6 +55,7 @@ class ListReader:
         self._read_to = opened.start
         self._line, self._row = 1, 1
         self._wants_row = True
+        self._size_wanted = engine.limits.first_piece
         self._again = False  # a wrong separator was stepped over: rows may follow it
         self._bracket()
 
@@ -62,23 +79,43 @@ class ListReader:
         """The file offset of the buffer's first byte."""
         return self._read_to - len(self._buffer)
 
+    @property
+    def _at_end(self) -> bool:
+        return self._read_to >= self._end
+
     def batches(self) -> Iterator[Batch]:
         """Batches of rows until the closing bracket, or until the text gives out."""
-        size = self._limits.first_piece
-        while not self.closed:
-            self._buffer += self._more(size)
-            size = self._limits.piece
-            self._progress(self._base, self._size)
-            at_end = self._read_to >= self._end
-            self._take_comma()
-            batch = self._guess(at_end)
-            if batch is not None:
-                yield batch
-                continue
-            yield from self._exactly(at_end)
-            if at_end and not self.closed and not self._again and not self._resume():
-                return
-        self._after()
+        with Helper() as helper:
+            yield from self._rows(helper)
+        if self.closed:
+            self._after()
+
+    def _rows(self, helper: Helper) -> Iterator[Batch]:
+        """One guess is parsed while the next is cut; a wrong one is undone with what followed."""
+        guess: _Guess | None = None
+        while guess is not None or not self.closed:
+            tried = not self.closed and (guess is None or guess.attempt.frame is not None)
+            following = self._next(helper) if tried else None
+            if guess is not None:
+                batch = self._engine.fastest(guess.attempt, guess.numbers, guess.lines)
+                if batch is not None:
+                    yield batch
+                else:
+                    self._undo(guess, following)
+                    tried, following = True, None
+            if tried and following is None:
+                yield from self._exactly(self._at_end)
+                if self._at_end and not self.closed and not self._again and not self._resume():
+                    return
+            guess = following
+
+    def _next(self, helper: Helper) -> _Guess | None:
+        """Read on, and cut what was read at a guess that is taken for right."""
+        self._buffer += self._more(self._size_wanted)
+        self._size_wanted = self._limits.piece
+        self._progress(self._base, self._size)
+        self._take_comma()
+        return self._guess(helper) if self._wants_row else None
 
     def _advance(self, used: int, rows: int) -> None:
         self._line += self._buffer.count(b"\n", 0, used)
@@ -87,43 +124,43 @@ class ListReader:
 
     def _take_comma(self) -> None:
         """Between two rows: step over the comma, if it is there in full."""
+        if self._wants_row:
+            return
         rest = self._buffer.lstrip(_BLANK)
-        if not self._wants_row and rest[:1] == b"," and rest[1:].lstrip(_BLANK)[:1] == b"{":
+        if rest[:1] == b"," and rest[1:].lstrip(_BLANK)[:1] == b"{":
             self._advance(len(self._buffer) - len(rest[1:].lstrip(_BLANK)), 0)
             self._wants_row = True
 
-    def _guess(self, at_end: bool) -> Batch | None:
-        """Cut at the last thing that looks like a separator, if a parse proves it was one."""
-        if not self._wants_row:
-            return None
+    def _guess(self, helper: Helper) -> _Guess | None:
+        """Cut at the last thing that looks like a separator; only a parse can prove that it was."""
         buffer = self._buffer
-        if at_end:
-            bracket = len(buffer.rstrip(_BLANK))
-            if buffer[bracket - 1 : bracket] != b"]":
-                return None
-            body, used = buffer[: bracket - 1], bracket
+        if self._at_end:
+            used = len(buffer.rstrip(_BLANK))
+            cut = used - 1 if buffer[used - 1 : used] == b"]" else None
         else:
             cut = last_separator(buffer)
-            if cut is None:
-                return None
-            found = SEPARATOR.match(buffer, cut - 1)
-            body, used = buffer[:cut], found.end() - 1 if found else cut
-        if not body.strip(_BLANK):
+            found = None if cut is None else SEPARATOR.match(buffer, cut - 1)
+            used = found.end() - 1 if found else cut or 0
+        if cut is None or FIRST.match(buffer, 0, cut) is None:
             return None
-        text = as_lines(body)
-        batch = self._engine.fastest(text, *self._places(body, text.count(b"\n")))
-        if batch is not None:
-            self.closed = at_end
-            self._advance(used, batch.frame.height)
-        return batch
-
-    def _places(self, body: bytes, rows: int) -> tuple[Ints, Ints]:
+        listed = as_lines(buffer[:cut])
+        rows = len(listed.starts)
+        lines = np.searchsorted(listed.newlines, listed.starts).astype(np.int64) + self._line
         numbers = np.arange(self._row, self._row + rows, dtype=np.int64)
-        if b"\n" not in body:
-            return numbers, np.full(rows, self._line, dtype=np.int64)
-        newlines = np.flatnonzero(np.frombuffer(body, dtype=np.uint8) == 10)
-        starts = np.array(separators(body), dtype=np.int64)
-        return numbers, np.searchsorted(newlines, starts).astype(np.int64) + self._line
+        attempt = self._engine.begin(listed.text, helper)
+        guess = _Guess(attempt, numbers, lines, used, buffer, self._line, self._row)
+        self._line += len(listed.newlines) + buffer.count(b"\n", cut, used)
+        self._row += rows
+        self._buffer = buffer[used:]
+        self.closed = self._at_end
+        return guess
+
+    def _undo(self, guess: _Guess, following: _Guess | None) -> None:
+        """Stand again where the guess was made, with all that was read since."""
+        rest = self._buffer if following is None else following.before
+        self._buffer = guess.before[: guess.used] + rest
+        self._line, self._row = guess.line, guess.row
+        self.closed = False
 
     def _exactly(self, at_end: bool) -> Iterator[Batch]:
         """Follow strings and brackets; slower, and right for every text."""

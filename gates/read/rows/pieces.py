@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trueup.gates.read.sources.source import Source
 
 _SEARCH = 1 << 16
+_BLANKS = 256  # between two rows of a list
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,10 @@ class Piece:
     def text(self) -> bytes:
         """The lines with plain newlines, the last one included."""
         text = self.raw if self.ended else self.raw + b"\n"
+        if b"\r" not in text:
+            return text
         returns = text.count(b"\r")
-        if returns and returns == text.count(b"\r\n") == text.count(b"\n"):
+        if returns == text.count(b"\r\n") == text.count(b"\n"):
             return text.replace(b"\r\n", b"\n")
         return text
 
@@ -88,6 +95,7 @@ def _newline(source: Source, at: int, end: int) -> int:
 
 # A row of a list ends at a `}`; between two rows stand blanks and one comma.
 SEPARATOR = re.compile(rb"\}[ \t\r\n]*+,[ \t\r\n]*+\{")
+FIRST = re.compile(rb"[ \t\r\n]*+[^ \t\r\n]")
 FLAT = bytes.maketrans(b"\n\r", b"\t\t")  # white space stays legal between tokens, not in strings
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 _BETWEEN = re.compile(rb"[ \t\r\n]*+(,?)[ \t\r\n]*+")
@@ -108,19 +116,46 @@ def last_separator(text: bytes) -> int | None:
         window *= 8
 
 
-def as_lines(rows: bytes) -> bytes:
-    """The rows of a list, one a line. Only a parse can say that no string was cut by it.
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Rows of a list rewritten as lines, and where each of them begins in the list."""
 
-    A raw newline in a string is refused by every JSON parser, and stays refused as a tab; a cut
-    inside a string leaves two lines that cannot parse.
+    text: bytes
+    starts: Ints
+    newlines: Ints  # offsets of those in the list
+
+
+def as_lines(rows: bytes) -> Listed:
+    """The rows of a list, one a line: each comma between `}` and `{` becomes a newline.
+
+    Only a parse can say that no string was cut by it: a raw newline in a string is refused by
+    every JSON parser, and stays refused as a tab; a cut inside a string, or between the objects of
+    an inner list, leaves two lines that cannot parse.
     """
-    return SEPARATOR.sub(b"}\n{", rows.translate(FLAT).strip(b" \t")) + b"\n"
+    raw = np.frombuffer(rows + b"\n", dtype=np.uint8).copy()
+    newlines = np.flatnonzero(raw[:-1] == 10) if b"\n" in rows else np.empty(0, dtype=np.int64)
+    raw[newlines] = 9
+    if b"\r" in rows:
+        raw[raw == 13] = 9
+    commas = _after_blanks(raw, np.flatnonzero(raw == 125) + 1)
+    commas = commas[raw[commas] == 44]
+    opens = _after_blanks(raw, commas + 1)
+    between = raw[opens] == 123
+    raw[commas[between]] = 10
+    found = FIRST.match(rows)
+    first = found.end() - 1 if found else 0
+    return Listed(raw.tobytes(), np.concatenate([[first], opens[between]]), newlines)
 
 
-def separators(rows: bytes) -> list[int]:
-    """Offsets of the rows in the text that `as_lines` was given."""
-    first = len(rows) - len(rows.lstrip(b" \t\r\n"))
-    return [first, *(found.end() - 1 for found in SEPARATOR.finditer(rows))]
+def _after_blanks(raw: NDArray[np.uint8], at: Ints) -> Ints:
+    """Each offset moved over blanks, if they are not too many; the last newline stops it."""
+    at = at.copy()
+    for _ in range(_BLANKS):
+        blank = (raw[at] == 32) | (raw[at] == 9)
+        if not blank.any():
+            break
+        at[blank] += 1
+    return at
 
 
 @dataclass(slots=True)

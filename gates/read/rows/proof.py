@@ -9,6 +9,8 @@ string columns, digits lost, underflow) is closed by the sums below. A dropped m
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,10 +23,21 @@ from trueup.gates.read.rows.unfold import Schema, Unfolded, nested_schema, unfol
 
 _BLOCK = 1 << 18  # stays in the second-level cache
 _NEWLINE, _COLON, _QUOTE, _OPEN, _CLOSE = 10, 58, 34, 123, 125
+Asked = dict[str, Any]  # names and types to parse with
 
 
-def _counts(text: bytes) -> tuple[int, int, int]:
-    """How many newlines, colons and quotes."""
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often what stands in a piece of lines. `plain`: its bytes are what its strings hold."""
+
+    lines: int
+    colons: int
+    quotes: int
+    plain: bool
+
+
+def counts(text: bytes) -> Counts:
+    """Count in blocks, with one mask for all of them."""
     raw = np.frombuffer(text, dtype=np.uint8)
     mask = np.empty(min(_BLOCK, len(raw)), dtype=np.bool_)
     totals = [0, 0, 0]
@@ -33,12 +46,33 @@ def _counts(text: bytes) -> tuple[int, int, int]:
         part = mask[: len(block)]
         for place, byte in enumerate((_NEWLINE, _COLON, _QUOTE)):
             totals[place] += int(np.count_nonzero(np.equal(block, byte, out=part)))
-    return totals[0], totals[1], totals[2]
+    plain = not (b"\\" in text or b"\r" in text or b"\0" in text)
+    return Counts(totals[0], totals[1], totals[2], plain)
 
 
-def _odd(text: bytes) -> bool:
-    """Whether what is in the strings may differ from what is in the bytes."""
-    return b"\\" in text or b"\r" in text or b"\0" in text
+def asked_schema(schema: Schema, root: Node | None) -> Asked | None:
+    """What to parse with: the columns, or the nested shape they were flattened from."""
+    if not schema:
+        return None
+    return dict(schema) if root is None else nested_schema(root, schema)
+
+
+def parse(text: bytes, asked: Asked) -> pl.DataFrame | None:
+    """What polars makes of a piece of lines; it refuses much, but not all that is wrong."""
+    try:
+        return pl.read_ndjson(io.BytesIO(text), schema=asked)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+
+
+def proven(
+    frame: pl.DataFrame, text: bytes, seen: Counts, schema: Schema, root: Node | None
+) -> pl.DataFrame | None:
+    """The parsed rows as plain columns, or None if it is not proven that they are the text."""
+    if frame.height != seen.lines or not seen.plain:
+        return None
+    flat = Unfolded.of_flat(frame) if root is None else unfolded(frame, root, list(schema))
+    return flat.frame if flat is not None and _is_proven(flat, text, seen, schema) else None
 
 
 def tier_a(text: bytes, schema: Schema, root: Node | None = None) -> pl.DataFrame | None:
@@ -46,48 +80,54 @@ def tier_a(text: bytes, schema: Schema, root: Node | None = None) -> pl.DataFram
 
     With `root`, the places of nested rows, objects and lists become columns.
     """
-    if not schema or not text.endswith(b"\n") or _odd(text):
+    asked = asked_schema(schema, root)
+    seen = counts(text)
+    if asked is None or not seen.plain or not text.endswith(b"\n"):
         return None
-    asked = schema if root is None else nested_schema(root, schema)
-    if asked is None:
-        return None
-    try:
-        frame = pl.read_ndjson(io.BytesIO(text), schema=asked)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        return None
-    flat = Unfolded.of_flat(frame) if root is None else unfolded(frame, root, list(schema))
-    return flat.frame if flat is not None and _is_proven(flat, text, schema) else None
+    frame = parse(text, asked)
+    return None if frame is None else proven(frame, text, seen, schema, root)
 
 
-def _is_proven(flat: Unfolded, text: bytes, schema: Schema) -> bool:
-    frame = flat.frame
-    lines, colons, quotes = _counts(text)
-    strings = [key for key, kind in schema.items() if kind is pl.String]
-    floats = [key for key, kind in schema.items() if kind is pl.Float64]
-    if frame.height != lines:
-        return False
-    told = _strings(frame, strings)
+def _is_proven(flat: Unfolded, text: bytes, seen: Counts, schema: Schema) -> bool:
+    told = _strings(flat.frame, [key for key, kind in schema.items() if kind is pl.String])
     if told is None:
         return False
     in_strings, string_cells = told
-    if colons - in_strings != flat.colons or quotes != 2 * flat.members + 2 * string_cells:
+    if seen.colons - in_strings != flat.colons:
         return False
+    if seen.quotes != 2 * flat.members + 2 * string_cells:
+        return False
+    return _keeps_integers(flat.frame, schema) and _keeps_floats(flat.frame, text, schema)
+
+
+def _keeps_integers(frame: pl.DataFrame, schema: Schema) -> bool:
+    """Each integer past 64 bits is to be named, so none of them passes here."""
     wide = [key for key, kind in schema.items() if kind is pl.Int128]
-    if wide and not frame.select(pl.all_horizontal(_fits(key) for key in wide)).item():
-        return False  # each integer past 64 bits is to be named
+    if not wide:
+        return True
+    fit = (pl.col(key).is_between(-INT64, INT64 - 1).all() for key in wide)
+    return bool(frame.select(pl.all_horizontal(fit)).item())
+
+
+def _keeps_floats(frame: pl.DataFrame, text: bytes, schema: Schema) -> bool:
+    """No literal lost digits (past 2^53 a whole number may), none became 0."""
+    floats = [key for key, kind in schema.items() if kind is pl.Float64]
     if not floats:
         return True
-    largest, zero = frame.select(
-        pl.max_horizontal(pl.col(floats).abs().max()).alias("largest"),
-        pl.any_horizontal((pl.col(floats) == 0.0).any()).alias("zero"),
+    ends = frame.select(
+        pl.col(floats).min().name.suffix("<"), pl.col(floats).max().name.suffix(">")
     ).row(0)
-    if largest is not None and not largest < EXACT:
-        return False
-    return not (zero and may_underflow(text))
-
-
-def _fits(key: str) -> pl.Expr:
-    return pl.col(key).is_between(-INT64, INT64 - 1).all()
+    around = []  # columns that may hold a 0
+    for key, low, high in zip(floats, ends[: len(floats)], ends[len(floats) :], strict=True):
+        if low is None:
+            continue
+        if not (low > -EXACT and high < EXACT):
+            return False
+        if low <= 0 <= high:
+            around.append(key)
+    if not around or not may_underflow(text):
+        return True
+    return not frame.select(pl.any_horizontal((pl.col(around) == 0.0).any())).item()
 
 
 def _strings(frame: pl.DataFrame, strings: list[str]) -> tuple[int, int] | None:
@@ -134,4 +174,4 @@ def tier_b(text: bytes, nested: bool = False) -> list[Row] | None:
         if inside is None:
             return None
         colons += inside
-    return rows if colons == _counts(text)[1] else None
+    return rows if colons == counts(text).colons else None

@@ -10,6 +10,7 @@ import numpy as np
 from trueup.gates.errors import Unreadable
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.nesting import Nesting
+from trueup.gates.read.rows.ahead import Attempt, Helper, one_ahead
 from trueup.gates.read.rows.engine import Batch, Engine, merged
 from trueup.gates.read.rows.listed import ListReader
 from trueup.gates.read.rows.opening import Opened, look
@@ -110,26 +111,31 @@ class Reader:
     def _lines(self, opened: Opened) -> Iterator[Batch]:
         end = opened.size - opened.nul_tail
         sizes = (self.limits.first_piece, self.limits.piece, self.limits.max_row)
-        line, small, ended = 1, self.limits.first_piece, True
-        for piece in line_pieces(self._source, opened.start, end, *sizes):
-            self._progress(piece.byte, opened.size)
-            ended = piece.ended
-            if piece.skipped:
-                got = f"{piece.skipped} bytes"
-                self.engine.fault(Fault("row_too_long", got, line, piece.byte, line))
-                line += 1
-                continue
-            text = piece.text()
-            numbers = np.arange(line, line + text.count(b"\n"), dtype=np.int64)
-            batch = self.engine.fastest(text, numbers, numbers)
-            if batch is not None:
-                yield batch
-            else:
-                yield from self._closely(piece, line, small)
-            line += len(numbers)
+        pieces = line_pieces(self._source, opened.start, end, *sizes)
+        line, ended = 1, True
+        with Helper() as helper:
+            begun = one_ahead(pieces, lambda piece: self.engine.begin(piece.text(), helper))
+            for piece, attempt in begun:
+                self._progress(piece.byte, opened.size)
+                ended = piece.ended
+                if piece.skipped:
+                    got = f"{piece.skipped} bytes"
+                    self.engine.fault(Fault("row_too_long", got, line, piece.byte, line))
+                    line += 1
+                    continue
+                yield from self._piece(piece, attempt, line)
+                line += attempt.seen.lines
         if not ended:
             self._last_row(end, line - 1)
         self._nul_tail(opened)
+
+    def _piece(self, piece: Piece, attempt: Attempt, line: int) -> Iterator[Batch]:
+        numbers = np.arange(line, line + attempt.seen.lines, dtype=np.int64)
+        batch = self.engine.fastest(attempt, numbers, numbers)
+        if batch is not None:
+            yield batch
+        else:
+            yield from self._closely(piece, line, self.limits.first_piece)
 
     def _closely(self, piece: Piece, line: int, size: int) -> Iterator[Batch]:
         """The same piece in small groups, so that one bad row slows few others."""
