@@ -22,6 +22,7 @@ from trueup.oracle.backends.base import (
     Scalar,
 )
 from trueup.oracle.bounds import Evaluator
+from trueup.oracle.bus import bus_buffer, split, stray_words, without_slots
 from trueup.oracle.contract import Arg, Contract, LaunchPlan
 from trueup.oracle.errors import ContractError
 from trueup.oracle.inputs import Draw
@@ -60,14 +61,22 @@ class Session:
     def run(self, draw: Draw, options: RunOptions) -> RunResult:
         """Run the kernel on a draw; the result's buffers have the arguments' own shapes."""
         axes = draw.case.axes
-        args = [arg for arg in self.contract.args if arg.is_buffer]
+        args = [arg for arg in self.contract.args if arg.is_buffer and arg.slot is None]
         buffers = [buffer_of(arg, axes, draw.native.get(arg.name)) for arg in args]
+        bus = bus_buffer(self.contract, draw, options)
         options = replace(options, time_limit=self.time_limit)
         if options.dirty:
-            options = replace(options, dirty=self._dirty(buffers, options.dirty))
-        result = self.kernel.run(self.launches(draw), buffers, options)
+            own = without_slots(self.contract, options.dirty)
+            options = replace(options, dirty=self._dirty(buffers, own))
+        passed = buffers if bus is None else [*buffers, bus]
+        result = self.kernel.run(self.launches(draw), passed, options)
         faults = list(result.faults)
         shown: dict[str, AnyArray] = {}
+        if bus is not None and bus.name in result.buffers:
+            storage = result.buffers[bus.name]
+            if not result.faults:
+                faults += stray_words(self.contract, bus, storage)
+            shown |= split(self.contract, storage)
         for arg, buffer in zip(args, buffers, strict=True):
             if arg.name not in result.buffers:
                 continue

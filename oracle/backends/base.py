@@ -32,6 +32,7 @@ FaultKind = Literal[
     "undefined behaviour",
     "out of bounds",
     "guard overwritten",
+    "slot overwritten",
     "input changed",
     "launch refused",
     "misuse",

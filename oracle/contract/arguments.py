@@ -62,6 +62,7 @@ def _read_arg(where: str, axes: frozenset[str], table: Mapping[str, Any]) -> Arg
         _strides(where, axes, shape, table.get("strides")),
         legal,  # type: ignore[arg-type]
         _written(where, axes, shape, role, table.get("written")),
+        table.get("slot"),
     )
 
 
@@ -116,8 +117,9 @@ def read_launches(
     args: tuple[Arg, ...],
     tables: Sequence[Mapping[str, Any]] | None,
     python: bool,
+    bus: str | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """Turn the `[[launch]]` tables into launch plans over known arguments."""
+    """Turn the `[[launch]]` tables into launch plans over known arguments and the bus."""
     if python or tables is None:
         if python and tables is not None:
             raise ContractError(
@@ -128,7 +130,7 @@ def read_launches(
         if not python:
             raise ContractError("missing table [[launch]]", where=str(path))
         return ()
-    known = [arg.name for arg in args]
+    known = _passed(args, bus)
     # Sizes may depend on axes, and on scalars where they are whole numbers.
     integers = {arg.name for arg in args if arg.role == "scalar" and arg.dtype not in FLOATS}
     names = frozenset(axes) | integers
@@ -153,10 +155,9 @@ def read_launches(
                 tuple(table["args"]),
             )
         )
+    optional = {arg.name for arg in args if arg.role in ("axis", "scalar")}
     unused = sorted(
-        arg.name
-        for arg in args
-        if arg.role not in ("axis", "scalar") and not any(arg.name in p.args for p in plans)
+        name for name in known if name not in optional and not any(name in p.args for p in plans)
     )
     if unused:
         raise ContractError(
@@ -167,13 +168,22 @@ def read_launches(
     return tuple(plans)
 
 
+def _passed(args: tuple[Arg, ...], bus: str | None) -> list[str]:
+    """What a launch or a call can pass: slots go by their bus."""
+    return [arg.name for arg in args if arg.slot is None] + ([] if bus is None else [bus])
+
+
 def _extent(given: Any, names: frozenset[str], where: str) -> tuple[Expression, ...]:
     parts = given if isinstance(given, list) else [given]
     return tuple(parse(part, names, where) for part in parts)
 
 
 def read_call(
-    path: Path, args: tuple[Arg, ...], table: Mapping[str, Any] | None, python: bool
+    path: Path,
+    args: tuple[Arg, ...],
+    table: Mapping[str, Any] | None,
+    python: bool,
+    bus: str | None = None,
 ) -> Call | None:
     """Turn the `[call]` table of a Python kernel into a call over known arguments."""
     if not python:
@@ -190,7 +200,8 @@ def read_call(
             where=str(path),
             expected="args and results of the Python callable",
         )
-    known = {arg.name: arg.role for arg in args}
+    known = {arg.name: str(arg.role) for arg in args if arg.slot is None}
+    known |= {} if bus is None else {bus: "bus"}
     for key in ("args", "results"):
         for name in table.get(key, ()):
             if name not in known:

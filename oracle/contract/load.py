@@ -15,6 +15,7 @@ from typing import Any, Literal
 from trueup.oracle.backends.base import Source
 from trueup.oracle.bounds import Precision
 from trueup.oracle.contract.arguments import read_args, read_call, read_launches
+from trueup.oracle.contract.bus import check_slots, read_bus
 from trueup.oracle.contract.model import Contract, Limit
 from trueup.oracle.errors import ContractError
 
@@ -156,7 +157,10 @@ def _explain(error: Any) -> str:
 def _build(path: Path, data: bytes, document: Mapping[str, Any]) -> Contract:
     head: Mapping[str, Any] = document["contract"]
     axes = tuple(head["axes"])
+    bus = read_bus(path, document.get("bus"))
+    check_slots(path, bus, document["arg"])
     args = read_args(path, axes, document["arg"])
+    on_bus = None if bus is None else bus.name
     python = head.get("python")
     source = _source(path, head)
     if (source is None) == (python is None):
@@ -192,9 +196,12 @@ def _build(path: Path, data: bytes, document: Mapping[str, Any]) -> Contract:
         minimum_cases=minimum.get("cases", 1),
         minimum_elements=minimum.get("elements", 1),
         args=args,
-        launches=read_launches(path, axes, args, document.get("launch"), python is not None),
-        call=read_call(path, args, document.get("call"), python is not None),
-        digest=hashlib.sha256(data).hexdigest(),
+        launches=read_launches(
+            path, axes, args, document.get("launch"), python is not None, on_bus
+        ),
+        call=read_call(path, args, document.get("call"), python is not None, on_bus),
+        bus=bus,
+        digest=hashlib.sha256(data + (bus.digest.encode() if bus else b"")).hexdigest(),
         text=data.decode("utf-8"),
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from trueup.oracle.backends.base import Source
 from trueup.oracle.bounds import Precision
+from trueup.oracle.contract.bus import Bus
 from trueup.oracle.contract.expressions import Expression
 from trueup.oracle.contract.formats import DTYPES
 from trueup.oracle.errors import ContractError
@@ -44,7 +45,8 @@ class Arg:
 
     `shape` and `strides` are expressions over axes, in elements; `strides` is None for C order.
     `written` gives, for each dimension, the start and stop of what the kernel writes; None means
-    everything. `legal` is the range of legal values where the reference declares no domain.
+    everything. `legal` is the range of legal values where the reference declares no domain. `slot`
+    names the part of the contract's bus that it is; then it has no buffer of its own.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Arg:
     strides: tuple[Expression, ...] | None = None
     legal: tuple[float, float] | None = None
     written: tuple[tuple[Expression | None, Expression | None], ...] | None = None
+    slot: str | None = None
 
     @property
     def is_buffer(self) -> bool:
@@ -124,11 +127,14 @@ class Contract:
     args: tuple[Arg, ...]
     launches: tuple[LaunchPlan, ...] = ()
     call: Call | None = None
+    bus: Bus | None = None
     digest: str = ""
     text: str = field(default="", repr=False)
 
     def arg(self, name: str) -> Arg:
-        """Return the argument of that name."""
+        """Return the argument of that name; the bus is one of a launch's arguments."""
+        if self.bus is not None and name == self.bus.name:
+            return Arg(name, "inout", "f32")
         return next(arg for arg in self.args if arg.name == name)
 
     def with_role(self, *roles: str) -> tuple[Arg, ...]:

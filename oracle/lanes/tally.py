@@ -26,6 +26,8 @@ _FIX = {
     "undefined behaviour": "the C++ standard gives this no meaning; correct the expression",
     "out of bounds": "check the index against the array's extent",
     "guard overwritten": "the kernel writes outside this buffer; check the guard on the last block",
+    "slot overwritten": "touch only the contract's slots, and copy no other word of the bus as a "
+    "float: the last two are the fingerprint's bits",
     "input changed": "the kernel writes to an argument of role `in`; write elsewhere or declare it",
     "launch refused": "the device does not take this launch; check grid, block and shared memory",
     "misuse": "follow the expectation in the message",

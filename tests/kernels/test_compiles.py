@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import trueup.kernels
+from trueup.oracle.contract import find_contracts
 
 KERNELS = Path(trueup.kernels.__file__).resolve().parent
-CONTRACTS = sorted(KERNELS.glob("*/*.toml"))
+CONTRACTS = find_contracts([KERNELS])
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
 
 

@@ -45,7 +45,7 @@ def derive(folder: Path) -> dict[str, str]:
             )
         texts[name] = texts[name].replace(edit["find"], edit["replace"])
         touched.add(name)
-    texts["contract.toml"] = _contract(texts["contract.toml"], base.stem, folder.name)
+    texts["contract.toml"] = _contract(texts["contract.toml"], base, folder.name)
     why = tomllib.loads((folder / "expect.toml").read_text())["why"]
     texts["kernel.cu"] = f"// WRONG ON PURPOSE: {why}\n//\n{texts['kernel.cu']}"
     return {name: texts[name] for name in sorted(touched)}
@@ -54,20 +54,29 @@ def derive(folder: Path) -> dict[str, str]:
 def _sources(base: Path) -> Iterator[tuple[str, Path]]:
     yield "kernel.cu", base.with_suffix(".cu")
     yield "contract.toml", base.with_suffix(".toml")
-    for header in sorted(KERNELS.glob("*.cuh")):
+    for header in sorted([*KERNELS.glob("*.cuh"), *base.parent.glob("*.cuh")]):
         yield header.name, header
 
 
-def _contract(text: str, stem: str, name: str) -> str:
+def _contract(text: str, base: Path, name: str) -> str:
+    """The contract with its own id, and the way back to what the shipped kernel includes."""
+    beside = f"../../../kernels/{base.parent.name}"
+    include = ["../../../kernels", *([beside] if "[bus]" in text else [])]
+    wanted = ", ".join(f'"{folder}"' for folder in (".", *include))
+    given = "include = " in text
     lines = []
     for line in text.splitlines():
-        key = line.partition(" = ")[0]
+        key, _, value = line.partition(" = ")
         if key == "id":
             line = f'id = "wrong.{name}"'
         elif key == "source":
             line = 'source = "kernel.cu"'
+            if "[bus]" in text and not given:
+                line += f"\ninclude = [{wanted}]"
         elif key == "include":
-            line = 'include = [".", "../../../kernels"]'
+            line = f"include = [{wanted}]"
+        elif key == "layout":
+            line = f'layout = "{beside}/{value[1:-1]}"'
         lines.append(line)
     return "\n".join(lines) + "\n"
 
