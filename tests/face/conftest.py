@@ -1,4 +1,4 @@
-"""A verification made by hand, with everything in it that a renderer must not trip over."""
+"""Judgements made by hand, with everything in them that a renderer must not trip over."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from trueup.gates.findings import (
+    ArtifactInfo,
+    Example,
+    RuleOutcome,
+    Severity,
+    SeverityChange,
+    Verdict,
+    WaiverUse,
+    Where,
+)
+from trueup.gates.findings import Finding as GateFinding
 from trueup.oracle.verdict import (
     CaseScore,
     ContractVerdict,
@@ -187,3 +198,88 @@ def kernels(tmp_path: Path) -> Path:
         (folder / f"{kernel}.toml").write_text(text)
     (folder / "other.toml").write_text("[tool]\nname = 'no contract'\n")
     return folder
+
+
+# What an artifact may hold to be taken for a command, for markup or for a link.
+HOSTILE = (
+    EVIL,
+    "\n::error::forged\n##[error]forged",
+    "%0A::add-mask::x,line=9::",
+    "`` ``` [x](https://evil.example) ![y](z) @someone #12 www.evil.example | a {0}",
+    "]]>&#0;</code></details><img src=x onerror=alert(1)>",
+)
+
+
+def _found(rule: str, number: int, hostile: str, severity: Severity = "error") -> GateFinding:
+    where = Where(number + 1, 10, number + 1, number, f"layer{number}.{hostile}", (number, number))
+    return GateFinding(
+        rule=rule,
+        severity=severity,
+        artifact=f"runs/{hostile}/telemetry.jsonl",
+        where=where,
+        got=hostile,
+        expected=hostile,
+        fix=hostile,
+        summary=hostile,
+        count=3,
+        examples=(Example(where, hostile), Example(Where(key=hostile), hostile)),
+    )
+
+
+@pytest.fixture
+def hostile_verdict() -> Verdict:
+    """A verdict in which everything that an artifact or a settings file can say is hostile."""
+    findings = [
+        _found(f"OWN{number:03}", number, text) for number, text in enumerate(HOSTILE, start=1)
+    ]
+    waivers = [
+        WaiverUse(
+            rule="OWN900",
+            reason=text,
+            expires="2026-12-31",
+            status="used",
+            place=text,
+            approved_by=text,
+            ticket=text,
+            findings=(_found("OWN900", 1, text),),
+        )
+        for text in HOSTILE
+    ]
+    changes = [SeverityChange("OWN901", "error", "note", text, text, text, 1) for text in HOSTILE]
+    infos = [ArtifactInfo(text, "metadata", "JSON", 5, 0, 0, document=True) for text in HOSTILE]
+    rules = [RuleOutcome(f"OWN{n:03}", "false", 1, 1, t, t) for n, t in enumerate(HOSTILE, start=1)]
+    return Verdict(
+        verdict="fail",
+        profile="mine",
+        rows=5,
+        checks=9,
+        findings=tuple(findings),
+        artifacts=tuple(infos),
+        rules=tuple(rules),
+        waivers=tuple(waivers),
+        severity_changes=tuple(changes),
+        settings=EVIL,
+        settings_digest="sha256:" + "0" * 64,
+        engines={"polars": "2"},
+        profile_digest="sha256:" + "1" * 64,
+    )
+
+
+@pytest.fixture
+def large_verdict() -> Verdict:
+    """48 layers with one fault each, in 30 rules, and one more at another key."""
+    findings = []
+    for rule in range(30):
+        for layer in range(48):
+            where = Where(line=9, step=3, key=f"layer{layer}.cms.fast.grad_norm", steps=(3, 8))
+            findings.append(
+                GateFinding(
+                    f"OWN{rule:03}", "error", "runs/a/telemetry.jsonl", where, "0.0", "above 0",
+                    "look at the gradient", f"rule {rule}", 6, (Example(where, "0.0"),),
+                )
+            )  # fmt: skip
+    other = Where(line=7, key="loss", step=1, steps=(1, 1))
+    findings.append(
+        GateFinding("OWN000", "error", "runs/a/telemetry.jsonl", other, "-1.0", "above 0", "x")
+    )
+    return Verdict("fail", "mine", 60, 900, tuple(findings))

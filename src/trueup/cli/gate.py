@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from trueup.gates.findings import Verdict
     from trueup.gates.settings.model import Settings
 
-# A path with its verdict, or with the reason why it could not be judged.
-Judged = list[tuple[str, "Verdict | str"]]
-
 
 def gate(
     paths: Annotated[
@@ -37,6 +34,14 @@ def gate(
         Path | None,
         typer.Option(metavar="DIR", help="Write DIR/gate.html as well.", show_default=False),
     ] = None,
+    write: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FORMAT=FILE",
+            help="Write the judgement in this format to a file as well. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     config: ConfigOption = None,
     no_config: NoConfigOption = False,
     live: Annotated[
@@ -49,18 +54,28 @@ def gate(
     Waivers and severities are those of trueup.toml. Several runs are judged one after the other;
     the worst exit code decides.
     """
+    from trueup.cli.judged import rendered, targets, write_rendered
     from trueup.gates.settings.gate import prepare, profile_of, runs_of
 
+    files = targets(write or ())
     settings = chosen_settings(config, no_config)
     chosen = profile_of(settings, profile)
     prepare(settings, chosen)
     named = list(dict.fromkeys(paths or (runs_of(settings) if settings.path else _no_run())))
-    judged: Judged = [(path, _judged(path, settings, chosen, live)) for path in named]
+    several = not paths or len(named) > 1
+    judged = [(path, _judged(path, settings, chosen, live)) for path in named]
     code = max(_code(result) for _, result in judged)
     try:
-        _print(judged, format, chosen, code, several=not paths or len(named) > 1)
+        if format is GateFormat.TEXT:
+            from trueup.render.console import console
+            from trueup.render.gate_text import show_gates
+
+            show_gates(judged, console(), several=several)
+        else:
+            print(rendered(judged, format, chosen, code, several=several), end="")
         sys.stdout.flush()
     finally:  # printed first: a place that cannot be written must not cost the judgement
+        write_rendered(files, judged, chosen, code, several=several)
         if report is not None:
             from trueup.cli.report import write_reports
 
@@ -95,33 +110,3 @@ def _code(result: Verdict | str) -> int:
     if isinstance(result, str):
         return CANNOT_JUDGE
     return PASSED if result.verdict == "pass" else NOT_PASSED
-
-
-def _print(judged: Judged, format: GateFormat, profile: str, code: int, *, several: bool) -> None:
-    """Print in a format that is told apart by machines, or as text."""
-    if format is GateFormat.JSON:
-        from trueup.render.gate_json import gate_json
-
-        print(gate_json(judged, several=several), end="")
-    elif format is GateFormat.JUNIT:
-        from trueup.render.junit import gate_junit
-
-        print(gate_junit(judged))
-    elif format is GateFormat.SARIF:
-        from trueup.gates.catalogue.rules import entries
-        from trueup.render.sarif import gate_sarif
-
-        print(gate_sarif(judged, {entry.id: entry for entry in entries(profile)}, code))
-    elif format is GateFormat.GITHUB:
-        from trueup.render.github import gate_annotations
-
-        print("\n".join(gate_annotations(judged)))
-    elif format is GateFormat.MARKDOWN:
-        from trueup.render.markdown import gate_markdown
-
-        print("\n\n".join(gate_markdown(path, result) for path, result in judged))
-    else:
-        from trueup.render.console import console
-        from trueup.render.gate_text import show_gates
-
-        show_gates(judged, console(), several=several)

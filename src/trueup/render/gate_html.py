@@ -15,6 +15,7 @@ from trueup.render.series import read_series
 if TYPE_CHECKING:
     from trueup.gates.catalogue.rules import Entry
     from trueup.gates.findings import Verdict
+    from trueup.gates.profile.rules import Profile
 
 # A rule's status in the words that the verdict over all rules uses.
 _OUTCOMES = {
@@ -27,11 +28,13 @@ _WAIVERS = {"used": "warning", "unused": "warning", "expired": "error", "elsewhe
 _PLACES = 12  # of a rule that are open; the others are folded away
 
 
-def gate_page(verdict: Verdict, entries: Mapping[str, Entry]) -> str:
+def gate_page(
+    verdict: Verdict, entries: Mapping[str, Entry], profile: Profile | None = None
+) -> str:
     """Write the page of a verdict: findings by rule, what was waived, what was read, all rules."""
     curves = [
         (path, [(one.key, line_plot(one)) for one in series])
-        for path, series in read_series(verdict)
+        for path, series in read_series(verdict, profile)
     ]
     used = [waiver for waiver in verdict.waivers if waiver.findings]
     waived = Counter(one.rule for waiver in used for one in waiver.findings)

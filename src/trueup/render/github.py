@@ -14,7 +14,7 @@ from trueup.render.clean import one_line
 from trueup.render.counts import plural
 from trueup.render.gate_text import gate_summary, waiver_title
 from trueup.render.groups import Group, Place, grouped
-from trueup.render.paths import nearby
+from trueup.render.paths import is_url, nearby
 
 if TYPE_CHECKING:
     from trueup.gates.findings import Verdict
@@ -30,7 +30,7 @@ def gate_annotations(judged: Iterable[tuple[str, Verdict | str]]) -> Iterator[st
         if isinstance(result, str):
             yield out.one("error", f"cannot judge {path}", result)
         else:
-            yield from out.verdict(result)
+            yield from out.verdict(path, result)
 
 
 class Annotations:
@@ -40,7 +40,7 @@ class Annotations:
         """Nothing is annotated yet."""
         self._used = dict.fromkeys(_COMMANDS.values(), 0)
 
-    def verdict(self, verdict: Verdict) -> Iterator[str]:
+    def verdict(self, path: str, verdict: Verdict) -> Iterator[str]:
         """The lines of one verdict; the last one sums it up."""
         left = 0
         for group in grouped(verdict.findings):
@@ -58,7 +58,7 @@ class Annotations:
             )
         if left:
             yield plain(f"{plural(left, 'line')} above without an annotation: {SHOWN} are shown")
-        yield plain(gate_summary(verdict))
+        yield plain(f"{path}: {gate_summary(verdict)}")
 
     def one(self, severity: str, title: str, message: str, where: str = "") -> str:
         """A command, or a plain line where GitHub would not show one more of its kind."""
@@ -97,7 +97,7 @@ def plain(text: str) -> str:
 def _file(artifact: str) -> str:
     """The path from the root of the checkout, where the artifact lies in it."""
     root = os.environ.get("GITHUB_WORKSPACE")
-    if root and "://" not in artifact:
+    if root and not is_url(artifact):
         relative = os.path.relpath(os.path.abspath(artifact), root)
         if not relative.startswith(".."):
             return relative

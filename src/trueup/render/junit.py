@@ -50,7 +50,7 @@ def gate_junit(judged: Iterable[tuple[str, Verdict | str]]) -> str:
     """
     suites = []
     for path, result in judged:
-        suite = _suite("trueup gate")
+        suite = _suite(f"trueup gate {printable(path)}")
         if isinstance(result, str):
             _fail(_case(suite, "gate", path), "error", [result])
         else:

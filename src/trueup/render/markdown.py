@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LARGEST = 60_000  # characters; a comment on GitHub may have 65,536
 _LONGEST = 300  # characters of one value
+_RULES, _WAIVERS, _READ = 50, 30, 50  # rows and lines that are told one by one
 _MARKUP = re.compile(r"([\\`*_\[\]#!|~<>&@])")
 _MARKS = {"error": "❌", "warning": "⚠️", "note": "ℹ️"}
 _BREAK = "\u200b"  # of no width: no mention, no reference and no link goes on after it
@@ -47,17 +48,21 @@ def gate_markdown(path: str, result: Verdict | str) -> str:
 
 def code(text: object) -> str:
     """A code span of anything: a fence longer than any inside, and no line break."""
-    line = one_line(text)
-    line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    line = _short(text)
     longest = max((len(run) for run in re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if line.startswith("`") or line.endswith("`") or not line else ""
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
+def _short(text: object) -> str:
+    line = one_line(text)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
 def words(text: object) -> str:
     """Plain words: every character of markup is escaped."""
-    escaped = _MARKUP.sub(r"\\\1", one_line(text))
+    escaped = _MARKUP.sub(r"\\\1", _short(text))
     return re.sub("([@#]|:(?=//)|www)", rf"\1{_BREAK}", escaped)
 
 
@@ -72,14 +77,14 @@ def _head(path: str, verdict: Verdict) -> Iterator[str]:
         return
     yield "| rule | severity | what is wrong | findings | times |"
     yield "|---|---|---|---:|---:|"
-    for group in groups[:50]:
+    for group in groups[:_RULES]:
         was = f" (was {group.severity_was})" if group.severity_was else ""
         yield (
             f"| {code(group.rule)} | {_MARKS.get(group.severity, '')} {group.severity}{was} "
             f"| {words(group.summary)} | {group.findings:,} | {group.count:,} |"
         )
-    if groups[50:]:
-        yield f"| … | | {plural(len(groups) - 50, 'more rule')} | | |"
+    if groups[_RULES:]:
+        yield f"| … | | {plural(len(groups) - _RULES, 'more rule')} | | |"
     yield ""
 
 
@@ -111,24 +116,26 @@ def _tail(verdict: Verdict) -> Iterator[str]:
         yield ""
         yield "| rule | findings | times | until | reason | approved by |"
         yield "|---|---:|---:|---|---|---|"
-        yield from (_waiver(waiver) for waiver in used)
+        yield from (_waiver(waiver) for waiver in used[:_WAIVERS])
+        if used[_WAIVERS:]:
+            yield f"| … | {plural(len(used) - _WAIVERS, 'more waiver')} | | | | |"
         yield ""
-    for line in change_lines(verdict):
+    for line in islice(change_lines(verdict), _READ):
         yield f"- {words(line)}"
-    for line in (*islice(read_lines(verdict), 50), *rule_lines(verdict)):
+    for line in (*islice(read_lines(verdict), _READ), *rule_lines(verdict)):
         yield f"- {words(line)}"
 
 
 def _waiver(waiver: WaiverUse) -> str:
     cells = (
         code(waiver.rule), f"{len(waiver.findings):,}", f"{waiver.count:,}", waiver.expires,
-        words(waiver.reason[:_LONGEST]), words(", ".join(filter(None, (waiver.approved_by,
-        waiver.ticket)))[:_LONGEST]),
+        words(waiver.reason), words(", ".join(filter(None, (waiver.approved_by,
+        waiver.ticket)))),
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
 def _html(text: str) -> str:
     """Text inside an HTML element of a Markdown page."""
-    safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = _short(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub("([@#]|:(?=//)|www)", rf"\1{_BREAK}", safe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from trueup.shipped import shipped_kernels
@@ -22,3 +23,8 @@ def nearby(path: str) -> str:
     except (OSError, ValueError):  # no current directory, or no path at all: shown as it is
         return path
     return str(place.relative_to(here)) if place.is_relative_to(here) else path
+
+
+def is_url(path: str) -> bool:
+    """Whether an artifact is named by a URL and not by a path of this machine."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path) is not None

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from trueup import __version__
 from trueup.render.clean import one_line, printable
+from trueup.render.paths import is_url
 
 if TYPE_CHECKING:
     from trueup.gates.catalogue.rules import Entry
@@ -188,12 +189,20 @@ def _fingerprint(finding: Finding) -> str:
 
 def _uri(path: str) -> str:
     """A path as a URI reference: relative to the checkout where it lies in it, else absolute."""
-    if "://" in path:
-        return quote(path.encode("utf-8", "backslashreplace"), safe=":/?#[]@!$&'()*+,;=%-._~")
+    if is_url(path):
+        return quote(_bytes(path), safe=":/?#@!$&'()*+,;=%-._~")
     root = os.environ.get("GITHUB_WORKSPACE") or os.getcwd()
     relative = os.path.relpath(os.path.abspath(path), root)
     plain = relative if not relative.startswith("..") else os.path.abspath(path)
-    return quote(plain.replace(os.sep, "/").encode("utf-8", "surrogateescape"), safe="/-._~")
+    return quote(_bytes(plain.replace(os.sep, "/")), safe="/-._~")
+
+
+def _bytes(path: str) -> bytes:
+    """The bytes of a file name, also of one that is not UTF-8."""
+    try:
+        return path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "backslashreplace")
 
 
 def _camel(name: str) -> str:

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trueup.render.paths import is_url
+
 if TYPE_CHECKING:
     from trueup.gates.findings import ArtifactInfo, Finding, Verdict
+    from trueup.gates.profile.rules import Profile
 
 _CURVES = 8  # on one page; findings come first
 _BUCKETS = 1500  # about two for each pixel of a plot
@@ -45,18 +48,20 @@ class Series:
             self._open = []
 
 
-def read_series(verdict: Verdict) -> list[tuple[str, list[Series]]]:
-    """Give the curves of every artifact: the loss, and what findings are about.
+def read_series(verdict: Verdict, profile: Profile | None = None) -> list[tuple[str, list[Series]]]:
+    """Give the curves of every table: the loss, and what findings are about.
 
-    An artifact that cannot be read again has none: the verdict stands without its plots.
+    A table that cannot be read again has none: the verdict stands without its plots.
     """
     from trueup.gates.errors import GateError
 
     found = []
     for artifact in verdict.artifacts:
+        if artifact.document or is_url(artifact.path):
+            continue
         wanted = _wanted(verdict.findings, artifact)
         try:
-            series = _read(artifact, wanted)
+            series = _read(artifact, wanted, profile)
         except (GateError, OSError):
             continue
         if series:
@@ -79,16 +84,25 @@ def _wanted(findings: Iterable[Finding], artifact: ArtifactInfo) -> dict[str, tu
     return {key: tuple(sorted(set(steps[key]))) for key in dict.fromkeys([*kept, *_ALWAYS])}
 
 
-def _read(artifact: ArtifactInfo, wanted: dict[str, tuple[int, ...]]) -> list[Series]:
-    from trueup.gates.read.rows.reader import Reader
+def _read(
+    artifact: ArtifactInfo, wanted: dict[str, tuple[int, ...]], profile: Profile | None
+) -> list[Series]:
+    from trueup.gates.read.tables import open_table
 
-    series = [Series(key, marks) for key, marks in wanted.items()]
-    reader = Reader(Path(artifact.path), report=lambda fault: None, name=artifact.path)
-    for batch in reader.batches():
+    step = _STEP if profile is None else profile.step
+    series = [Series(key, marks) for key, marks in wanted.items() if key != step]
+    table = open_table(
+        Path(artifact.path),
+        name=artifact.path,
+        report=lambda fault: None,
+        step_key=step,
+        nesting=None if profile is None else profile.nesting,
+    )
+    for batch in table.batches():
         frame = batch.frame
-        if _STEP not in frame.columns or not frame.schema[_STEP].is_numeric():
+        if step not in frame.columns or not frame.schema[step].is_numeric():
             continue
-        steps = frame[_STEP].to_list()
+        steps = frame[step].to_list()
         for one in series:
             if one.key in frame.columns and frame.schema[one.key].is_numeric():
                 _take(one, steps, frame[one.key].to_list())
