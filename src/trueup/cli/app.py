@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from trueup import __version__
+from trueup.cli.bundle import bundle
 from trueup.cli.doctor import doctor
 from trueup.cli.equations import equations
 from trueup.cli.explain import explain
@@ -50,6 +51,6 @@ def _root(
     pass
 
 
-for _command in (verify, gate, explain, equations, doctor):
+for _command in (verify, gate, bundle, explain, equations, doctor):
     app.command(cls=Guarded)(_command)
 app.add_typer(fingerprint, name="fingerprint")
