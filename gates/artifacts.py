@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import Where
 from trueup.gates.profile.rules import Profile
+from trueup.gates.read.sources.forms import without_codec
 
 if TYPE_CHECKING:
     from trueup.gates.collector import Collector
@@ -71,13 +72,23 @@ def _join(name: str, relative: str) -> str:
 
 
 def _kind(relative: str, profile: Profile) -> str | None:
-    """A pattern with a slash is held against the whole path, one without against the file name."""
-    name = relative.rsplit("/", 1)[-1]
+    """A pattern with a slash is held against the whole path, one without against the file name.
+
+    Telemetry that is compressed is found by the pattern of the plain file.
+    """
+    plain = without_codec(relative)
     for artifact in profile.artifacts:
         for pattern in artifact.patterns:
-            if fnmatchcase(relative if "/" in pattern else name, pattern):
+            if _fits(relative, pattern):
+                return artifact.kind
+            if artifact.kind == "telemetry" and plain is not None and _fits(plain, pattern):
                 return artifact.kind
     return None
+
+
+def _fits(relative: str, pattern: str) -> bool:
+    name = relative.rsplit("/", 1)[-1]
+    return fnmatchcase(relative if "/" in pattern else name, pattern)
 
 
 def _files(root: Path, name: str, collector: Collector) -> Iterator[str]:

@@ -61,19 +61,19 @@ class Collector:
              rule.summary), examples, count, steps,
         )  # fmt: skip
 
-    def of_kind(self, name: str, artifact: str, where: Where, got: str) -> None:
+    def of_kind(self, name: str, artifact: str, where: Where, got: str, count: int = 1) -> None:
         """The reader or the gate itself found something."""
         kind = kinds()[name]
         steps = None if where.step is None else (where.step, where.step)
         self._add(
             (kind.id, kind.severity, artifact, where.key, kind.expected, kind.fix, kind.summary),
-            [Example(where, got)], 1, steps,
+            [Example(where, got)], count, steps,
         )  # fmt: skip
 
     def of_fault(self, artifact: str, fault: Fault) -> None:
         """The reader found a fault of the text."""
         where = Where(fault.line, fault.byte, fault.row, fault.step, fault.key)
-        self.of_kind(fault.kind, artifact, where, fault.got)
+        self.of_kind(fault.kind, artifact, where, fault.got, fault.count)
 
     def _add(
         self,

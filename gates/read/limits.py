@@ -22,8 +22,8 @@ class Limits:
     inflated_from: int = 64 << 20  # ... past so many bytes of text
     max_cell: int = 100_000  # characters of one CSV cell: what the standard library takes
     max_group: int = 20_000  # rows read one by one at a time
-    max_footer: int = 64 << 20  # of parquet
-    max_row_group: int = 4 << 30  # bytes of one row group of parquet, decoded
+    max_footer: int = 16 << 20  # of parquet
+    max_chunk: int = 1 << 30  # one column of one row group of parquet
     max_fetched: int = 32 << 30  # from a URL, all files together
     located: int = 200  # faults of one kind and key that get an exact byte; the rest is counted
     max_document: int = 16 << 20  # of JSON, YAML, TOML and digest lists
@@ -45,3 +45,4 @@ class Fault:
     row: int | None = None
     step: int | None = None
     key: str | None = None
+    count: int = 1  # of how many like it this is the one that is placed

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from trueup.gates.errors import Unreadable
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.sources.compressed import CompressedSource
@@ -60,6 +61,7 @@ class Wanted:
     nullable: tuple[str, ...] = ()  # anchored patterns of the keys that may be null
     step_key: str = "step"
     nesting: Nesting | None = None
+    timestamps: tuple[str, ...] = ()  # anchored patterns of the keys that hold date-times
     live: bool = False  # somebody may still be writing: an unfinished last line is a warning
 
 
@@ -75,7 +77,7 @@ class OpenTable:
         progress: Progress | None = None,
     ) -> None:
         """Use `open_table`. Raises `Unreadable` if no row can be in the file."""
-        self._path, self._live, self._report = path, wanted.live, report
+        self._path, self._wanted, self._report = path, wanted, report
         file = FileSource(path, name)
         self.size = file.size  # of the file, compressed or not
         self._stamp = _stamp(path)
@@ -104,7 +106,12 @@ class OpenTable:
         """Typed batches in order. Raises `Unreadable` if there was no row at all."""
         for fault in self._before:
             self._report(fault)
-        yield from self.reader.batches()
+        from trueup.gates.read.timestamps import Timestamps
+
+        stamps = Timestamps(self._wanted.timestamps, self._wanted.step_key, self._report)
+        for batch in self.reader.batches():
+            stamps.batch(batch)
+            yield batch
         if self._compressed is not None:
             self._ending(self._compressed.ending)
         self._steady()
@@ -120,13 +127,27 @@ class OpenTable:
         said = name_of(self._path.name)
         form = form_of(source, said)
         self._mismatch(form, said)
-        from trueup.gates.read.rows.reader import Reader
+        if form == "JSON":
+            from trueup.gates.read.rows.reader import Reader
 
-        return Reader(
-            self._path, report=self._fault, name=name, nullable=wanted.nullable,
-            step_key=wanted.step_key, nesting=wanted.nesting, limits=wanted.limits,
-            progress=progress, source=source, live=wanted.live,
-        )  # fmt: skip
+            return Reader(
+                self._path, report=self._fault, name=name, nullable=wanted.nullable,
+                step_key=wanted.step_key, nesting=wanted.nesting, limits=wanted.limits,
+                progress=progress, source=source, live=wanted.live,
+            )  # fmt: skip
+        if form == "CSV":
+            from trueup.gates.read.columns.csv_reader import CsvReader
+
+            return CsvReader(source, name, wanted, self._fault, progress)
+        if isinstance(source, CompressedSource):
+            raise Unreadable(
+                "is parquet inside a compressed stream", where=name,
+                got=f"{source.codec} around it", expected="parquet, which compresses by itself",
+                fix="unpack the file",
+            )  # fmt: skip
+        from trueup.gates.read.columns.parquet_reader import ParquetReader
+
+        return ParquetReader(source, self._path, name, wanted, self._fault, progress)
 
     def _mismatch(self, form: Form, said: Name) -> None:
         if said.form is not None and said.form != form:
@@ -145,13 +166,13 @@ class OpenTable:
         if ending.how == "complete":
             return
         kinds = {"cut": "stream_cut", "damaged": "stream_damaged", "trailing": "stream_trailing"}
-        kind = "unfinished" if ending.how == "cut" and self._live else kinds[ending.how]
+        kind = "unfinished" if ending.how == "cut" and self._wanted.live else kinds[ending.how]
         self._report(Fault(kind, f"{ending.got} (byte {ending.at} of the file itself)"))
 
     def _steady(self) -> None:
         """Whether the file is still what it was. A live one may have grown."""
         size, time = _stamp(self._path)
-        if (size, time) == self._stamp or (self._live and size >= self._stamp[0]):
+        if (size, time) == self._stamp or (self._wanted.live and size >= self._stamp[0]):
             return
         got = f"{self._stamp[0]} bytes before, {size} after"
         self._report(Fault("changed", got if size != self._stamp[0] else f"{got}, times differ"))
@@ -183,10 +204,11 @@ def open_table(
     nullable: Iterable[str] = (),
     step_key: str = "step",
     nesting: Nesting | None = None,
+    timestamps: Iterable[str] = (),
     limits: Limits | None = None,
     progress: Progress | None = None,
     live: bool = False,
 ) -> OpenTable:
     """Open a table of any form. Raises `Unreadable` if no row can be in it."""
-    wanted = Wanted(limits or Limits(), tuple(nullable), step_key, nesting, live)
+    wanted = Wanted(limits or Limits(), tuple(nullable), step_key, nesting, tuple(timestamps), live)
     return OpenTable(path, str(path) if name is None else name, wanted, report, progress)

@@ -49,7 +49,7 @@ def look(source: Source, path: Path, name: str) -> Opened:
             fix="some trainers write the file only when the run ends: did this one crash?",
         )  # fmt: skip
     head = source.read_at(4096, 0)
-    _refuse_other_formats(head, name)
+    refuse_other_formats(head, name)
     has_bom = head.startswith(BOM)
     start = len(BOM) if has_bom else 0
     first, at = _first_byte(source, start)
@@ -67,7 +67,8 @@ def look(source: Source, path: Path, name: str) -> Opened:
     return Opened(path, source.size, form, start, source.nul_tail, has_bom)
 
 
-def _refuse_other_formats(head: bytes, name: str) -> None:
+def refuse_other_formats(head: bytes, name: str) -> None:
+    """Raise `Unreadable` for text that is not UTF-8, and for well-known forms that are no text."""
     for mark, encoding in _WIDE.items():
         if head.startswith(mark):
             raise Unreadable("is not UTF-8", where=name, got=encoding, expected="UTF-8", fix=_UTF8)

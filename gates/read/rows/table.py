@@ -104,6 +104,8 @@ class Table:
     ) -> Iterator[tuple[pl.DataFrame, list[int]]]:
         """The rows to hand on as typed frames, none of them with too many cells."""
         schema = self.schema()
+        if not schema:
+            return  # rows without a single value: no frame can hold them
         height = max(1, self.limits.max_cells // max(1, len(schema)))
         for low in range(0, len(kept), height):
             part = kept[low : low + height]
@@ -133,7 +135,7 @@ class Table:
             shape = tuple(row)
             if shape not in known:
                 new = [key for key in shape if key not in self.columns]
-                unusable = next((key for key in new if _is_unusable(key)), None)
+                unusable = next((key for key in new if is_unusable(key)), None)
                 if unusable is not None:
                     flaws.append(CellFlaw(index, "unusable_key", unusable, show(unusable), True))
                     continue
@@ -225,7 +227,7 @@ def _series(name: str, kind: type[pl.DataType], cells: list[Any]) -> pl.Series:
     return pl.Series(name, cells, dtype=kind, strict=True)
 
 
-def _is_unusable(key: str) -> bool:
+def is_unusable(key: str) -> bool:
     """Whether a table engine would take this name for a pattern, or give the column another."""
     return key in ("", "*") or "\0" in key or (key.startswith("^") and key.endswith("$"))
 
