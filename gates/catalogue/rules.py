@@ -84,10 +84,10 @@ def find(word: str, profile: str | None = None) -> tuple[Entry, ...]:
     every = entries(profile)
     for key in (word, word.upper()):
         found = tuple(entry for entry in every if key in (entry.id, entry.name))
-        if found:
+        if word and found:
             return found
     using = tuple(entry for entry in every if entry.check == word)
-    if using:
+    if word and using:
         return using
     raise UnknownRule(
         "no rule, kind of finding or check is called this", where=repr(word),
