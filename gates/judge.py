@@ -119,6 +119,7 @@ def _table(
         nullable=profile.nullable,
         step_key=profile.step,
         nesting=profile.nesting,
+        timestamps=profile.timestamps,
         limits=how.limits,
         progress=progress,
         live=how.live,

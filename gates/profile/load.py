@@ -79,8 +79,9 @@ def parse_profile(raw: bytes, where: str) -> Profile:
             expected="[[rule]] and [[artifact]] tables, of its own or included",
         )  # fmt: skip
     table = data.get("table", {})
-    for pattern in table.get("nullable", []):
-        _compiles(pattern, where, "table.nullable")
+    for key in ("nullable", "timestamps"):
+        for pattern in table.get(key, []):
+            _compiles(pattern, where, f"table.{key}")
     return Profile(
         id=data["profile"]["id"],
         summary=data["profile"]["summary"],
@@ -92,6 +93,10 @@ def parse_profile(raw: bytes, where: str) -> Profile:
         step=table.get("step", "step"),
         config_step=table.get("config_step", -1),
         nullable=(*(key for part in included for key in part.nullable), *table.get("nullable", ())),
+        timestamps=(
+            *(key for part in included for key in part.timestamps),
+            *table.get("timestamps", ()),
+        ),
         nesting=_nesting(table, included),
         parts=tuple(data["profile"].get("include", ())),
     )

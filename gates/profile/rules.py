@@ -97,6 +97,7 @@ class Profile:
     step: str = "step"
     config_step: int = -1
     nullable: tuple[str, ...] = ()
+    timestamps: tuple[str, ...] = ()  # anchored patterns of the keys that hold date-times
     nesting: Nesting = field(default_factory=Nesting)
     parts: tuple[str, ...] = ()  # the parts and profiles it includes
 

@@ -1,0 +1,143 @@
+"""Single values of telemetry, taken in one pass over a log: last, min, max, mean, or at a step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.gates.findings import Where
+from trueup.gates.profile.rules import Profile
+from trueup.gates.read.limits import Fault, Limits
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value of a column and where it stands; or why there is none."""
+
+    value: Any  # exact for numbers
+    where: Where
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What one column has shown so far."""
+
+    name: str
+    steps: frozenset[int]
+    sums_up: bool  # whether a mean is wanted
+    count: int = 0
+    last: tuple[Any, Where] | None = None
+    low: tuple[Any, Where] | None = None
+    high: tuple[Any, Where] | None = None
+    at: dict[int, list[tuple[Any, Where]]] = field(default_factory=dict)
+    sums: dict[int, int] = field(default_factory=dict)  # decimal exponent -> sum of mantissas
+    odd: str = ""  # the first value that is no finite number
+
+    def take(self, value: Any, where: Where) -> None:
+        """One more cell, in the order of the file."""
+        self.count += 1
+        self.last = (value, where)
+        if where.step in self.steps:
+            self.at.setdefault(where.step or 0, []).append((value, where))
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
+            self.odd = self.odd or f"{value!r} at step {where.step}"
+            return
+        if self.low is None or value < self.low[0]:
+            self.low = (value, where)
+        if self.high is None or value > self.high[0]:
+            self.high = (value, where)
+        if self.sums_up:
+            self._add(Decimal(repr(value)))
+
+    def _add(self, value: Decimal) -> None:
+        sign, digits, exponent = value.as_tuple()
+        mantissa, places = int("".join(map(str, digits))), int(exponent)
+        self.sums[places] = self.sums.get(places, 0) + (-mantissa if sign else mantissa)
+
+    def answer(self, moment: str) -> Cell:
+        """The value that a criterion asks for."""
+        if not self.count:
+            return Cell(None, Where(key=self.name), f"no row has a value of {self.name}")
+        if moment.startswith("step:"):
+            return self._step(int(moment.removeprefix("step:")))
+        if moment == "last":
+            assert self.last is not None
+            return Cell(*self.last)
+        if self.odd:
+            return Cell(None, Where(key=self.name), f"{self.name} holds {self.odd}")
+        if moment == "mean":
+            sums = (Fraction(sum_) * Fraction(10) ** places for places, sum_ in self.sums.items())
+            return Cell(sum(sums, Fraction(0)) / self.count, Where(key=self.name))
+        chosen = self.low if moment == "min" else self.high
+        assert chosen is not None
+        return Cell(*chosen)
+
+    def _step(self, step: int) -> Cell:
+        found = self.at.get(step, [])
+        if len(found) == 1:
+            return Cell(*found[0])
+        many = f"{len(found)} rows have" if found else "no row has"
+        return Cell(
+            None, Where(key=self.name, step=step), f"{many} a value of {self.name} at {step}"
+        )
+
+
+def read_columns(
+    path: Path,
+    name: str,
+    wanted: Iterable[tuple[str, str]],
+    profile: Profile,
+    limits: Limits | None = None,
+) -> tuple[dict[tuple[str, str], Cell], list[Fault]]:
+    """The wanted (column, moment) pairs of a log, and the faults of its text.
+
+    Raises `Unreadable` if no row can be read. Rows of the configuration do not count as steps.
+    """
+    from trueup.gates.read.rows.reader import Reader
+
+    pairs = list(dict.fromkeys(wanted))
+    watches = {
+        column: _Watch(column, frozenset(_steps(pairs, column)), (column, "mean") in pairs)
+        for column, _ in pairs
+    }
+    faults: list[Fault] = []
+    reader = Reader(
+        path, name=name, report=faults.append, nullable=profile.nullable, step_key=profile.step,
+        nesting=profile.nesting, limits=limits,
+    )  # fmt: skip
+    for batch in reader.batches():
+        _take(batch.frame, watches, profile)
+    return {(column, moment): watches[column].answer(moment) for column, moment in pairs}, faults
+
+
+def _steps(pairs: list[tuple[str, str]], column: str) -> Iterable[int]:
+    for one, moment in pairs:
+        if one == column and moment.startswith("step:"):
+            yield int(moment.removeprefix("step:"))
+
+
+def _take(frame: pl.DataFrame, watches: dict[str, _Watch], profile: Profile) -> None:
+    """The cells of the steps' rows."""
+    steps = (
+        frame[profile.step].to_list() if profile.step in frame.columns else [None] * frame.height
+    )
+    for column, watch in watches.items():
+        if column not in frame.columns:
+            continue
+        for step, value in zip(steps, frame[column].to_list(), strict=True):
+            if value is None or not isinstance(step, int) or step == profile.config_step:
+                continue
+            watch.take(value, Where(step=step, key=column))
