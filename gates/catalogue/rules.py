@@ -81,6 +81,10 @@ def entries(profile: str | None = None) -> tuple[Entry, ...]:
 
 def find(word: str, profile: str | None = None) -> tuple[Entry, ...]:
     """The entry of an id or a name, or all rules that use a check. Raises `UnknownRule`."""
+    for family, each in families().items():  # no profile can hold these: none is loaded for them
+        for kind in each:
+            if word.upper() == kind.id or word == kind.name:
+                return (_of_kind(kind, family),)
     every = entries(profile)
     for key in (word, word.upper()):
         found = tuple(entry for entry in every if key in (entry.id, entry.name))
