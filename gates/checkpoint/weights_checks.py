@@ -25,6 +25,8 @@ _FLOATS = frozenset({*_DTYPES.values(), "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ",
 def holds_tensors(subject: Subject, rule: Rule) -> Answer:
     """There is at least one tensor, and one element in it."""
     tensors = subject.document.data["tensors"]
+    if not tensors and subject.document.data["refused"]:
+        return Answer(0, reason="the fields of its tensors are not fit to be read")
     if not tensors:
         return Answer(1, (subject.flaw("0 tensors"),))
     empty = [name for name, one in tensors.items() if 0 in one["shape"]]

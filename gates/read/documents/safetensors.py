@@ -72,6 +72,7 @@ def read_safetensors(path: Path, name: str, report: Report, limits: Limits) -> D
         _spans(header, tensors, data_bytes)
     data = {
         "tensors": tensors, "metadata": metadata, "header_bytes": length, "data_bytes": data_bytes,
+        "refused": len(named) - len(tensors),
     }  # fmt: skip
     return Document(data, "safetensors", size, {(): (1, 0)})
 
