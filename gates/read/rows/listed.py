@@ -143,7 +143,7 @@ class ListReader:
             used = found.end() - 1 if found else cut or 0
         if cut is None or FIRST.match(buffer, 0, cut) is None:
             return None
-        listed = as_lines(buffer[:cut])
+        listed = as_lines(buffer, cut)
         rows = len(listed.starts)
         lines = np.searchsorted(listed.newlines, listed.starts).astype(np.int64) + self._line
         numbers = np.arange(self._row, self._row + rows, dtype=np.int64)

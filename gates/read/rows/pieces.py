@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from trueup.gates.read.sources.source import Source
 
 _SEARCH = 1 << 16
+_BLOCK = 1 << 18  # stays in the second-level cache
 _BLANKS = 256  # between two rows of a list
 Ints = NDArray[np.int64]
 
@@ -125,30 +127,48 @@ class Listed:
     newlines: Ints  # offsets of those in the list
 
 
-def as_lines(rows: bytes) -> Listed:
-    """The rows of a list, one a line: each comma between `}` and `{` becomes a newline.
+def as_lines(buffer: bytes, cut: int) -> Listed:
+    """The rows of a list up to `cut`, one a line: a comma between `}` and `{` becomes a newline.
 
     Only a parse can say that no string was cut by it: a raw newline in a string is refused by
     every JSON parser, and stays refused as a tab; a cut inside a string, or between the objects of
     an inner list, leaves two lines that cannot parse.
     """
-    raw = np.frombuffer(rows + b"\n", dtype=np.uint8).copy()
-    newlines = np.flatnonzero(raw[:-1] == 10) if b"\n" in rows else np.empty(0, dtype=np.int64)
-    raw[newlines] = 9
-    if b"\r" in rows:
-        raw[raw == 13] = 9
-    commas = _after_blanks(raw, np.flatnonzero(raw == 125) + 1)
-    commas = commas[raw[commas] == 44]
-    opens = _after_blanks(raw, commas + 1)
-    between = raw[opens] == 123
-    raw[commas[between]] = 10
-    found = FIRST.match(rows)
-    first = found.end() - 1 if found else 0
-    return Listed(raw.tobytes(), np.concatenate([[first], opens[between]]), newlines)
+    copy = io.BytesIO(memoryview(buffer)[:cut])
+    copy.seek(cut)
+    copy.write(b"\n")
+    with copy.getbuffer() as view:
+        raw = np.frombuffer(view, dtype=np.uint8)
+        newlines = np.empty(0, dtype=np.int64)
+        if buffer.find(b"\n", 0, cut) >= 0:
+            newlines = _places(raw[:cut], 10)
+            raw[newlines] = 9
+        if buffer.find(b"\r", 0, cut) >= 0:
+            raw[_places(raw, 13)] = 9
+        commas = _after_blanks(raw, _places(raw, 125) + 1)
+        commas = commas[raw[commas] == 44]
+        opens = _after_blanks(raw, commas + 1)
+        between = raw[opens] == 123
+        raw[commas[between]] = 10
+        del raw  # the view cannot be released before
+    found = FIRST.match(buffer, 0, cut)
+    first = [found.end() - 1 if found else 0]
+    return Listed(copy.getvalue(), np.concatenate([first, opens[between]]), newlines)
+
+
+def _places(raw: NDArray[np.uint8], char: int) -> Ints:
+    """Where a character stands, searched in blocks with one mask."""
+    mask = np.empty(min(_BLOCK, len(raw)), dtype=np.bool_)
+    found = [
+        np.flatnonzero(np.equal(block, char, out=mask[: len(block)])) + start
+        for start in range(0, len(raw), _BLOCK)
+        for block in (raw[start : start + _BLOCK],)
+    ]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
 
 def _after_blanks(raw: NDArray[np.uint8], at: Ints) -> Ints:
-    """Each offset moved over blanks, if they are not too many; the last newline stops it."""
+    """Each offset moved over blanks, if they are not too many. The last newline stops it."""
     at = at.copy()
     for _ in range(_BLANKS):
         blank = (raw[at] == 32) | (raw[at] == 9)

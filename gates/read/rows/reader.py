@@ -80,7 +80,7 @@ class Reader:
         try:
             self._edges(opened)
             pieces = self._listed(opened) if opened.form == "list" else self._lines(opened)
-            for batch in merged(pieces, self.limits.piece // 64):
+            for batch in merged(pieces, self.limits.joined):
                 self.rows += batch.frame.height
                 yield batch
         finally:
