@@ -11,6 +11,7 @@ import typer
 from trueup.cli.guard import CANNOT_JUDGE, NOT_PASSED, PASSED, complain
 from trueup.cli.options import ConfigOption, GateFormat, NoConfigOption, ProfileOption
 from trueup.cli.settings import chosen_settings
+from trueup.errors import FaceError
 
 if TYPE_CHECKING:
     from trueup.gates.findings import Verdict
@@ -21,7 +22,7 @@ def gate(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN]...",
+            metavar="RUN",
             help="Run directories, artifacts or URLs; else the runs that trueup.toml names.",
             show_default=False,
         ),
@@ -62,6 +63,8 @@ def gate(
     chosen = profile_of(settings, profile)
     prepare(settings, chosen)
     named = list(dict.fromkeys(paths or (runs_of(settings) if settings.path else _no_run())))
+    if "" in named:
+        raise FaceError("an empty path was given", fix="give a run directory or an artifact")
     several = not paths or len(named) > 1
     judged = [(path, _judged(path, settings, chosen, live)) for path in named]
     code = max(_code(result) for _, result in judged)
@@ -84,8 +87,6 @@ def gate(
 
 
 def _no_run() -> list[str]:
-    from trueup.errors import FaceError
-
     raise FaceError(
         "no run was given, and there is no trueup.toml that names some",
         fix="trueup gate RUN_DIR; or write a trueup.toml with `trueup init`",

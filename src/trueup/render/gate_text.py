@@ -37,7 +37,7 @@ def show_gates(judged: Sequence[tuple[str, Verdict | str]], out: Console, *, sev
         counts = Counter("not judged" if isinstance(r, str) else r.verdict for _, r in judged)
         said = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
         style = "green" if set(counts) == {"pass"} else "bold red"
-        out.print(Text(f"{plural(len(judged), 'run')}: {said}", style=style))
+        out.print(Text(f"{plural(len(judged), 'run')}: {said}", style=style), soft_wrap=True)
 
 
 def show_gate(verdict: Verdict, out: Console) -> None:
@@ -53,7 +53,8 @@ def show_gate(verdict: Verdict, out: Console) -> None:
     for line in (*change_lines(verdict), *read_lines(verdict), *rule_lines(verdict)):
         out.print(Text(line), soft_wrap=True)
     if groups:
-        out.print(Text("`trueup explain ID` tells of a rule why it exists, with examples"))
+        hint = "`trueup explain ID` tells of a rule why it exists, with examples"
+        out.print(Text(hint), soft_wrap=True)
     style = "green" if verdict.verdict == "pass" else "bold red"
     out.print(Text(gate_summary(verdict), style=style), soft_wrap=True)
 
