@@ -13,7 +13,7 @@ _SEGMENT = re.compile(
     rf"\.(?P<name>{_NAME})|\[(?P<index>0|-?[1-9][0-9]{{0,9}})\]"
     r"""|\['(?P<single>(?:[^'\\]|\\.)*)'\]|\["(?P<double>(?:[^"\\]|\\.)*)"\]"""
 )
-_MANY = re.compile(r"\.\.|\*|\?|\[[^\]'\"]*[:,]")
+_MANY = re.compile(r"\.\.|\.?\*|\[[*?]|\[[^\]'\"]*[:,]")
 
 
 def parse_pointer(text: str) -> Pointer | str:
