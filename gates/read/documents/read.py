@@ -71,6 +71,10 @@ def _read_text(path: Path, name: str, report: Report, limits: Limits) -> Documen
             f"is not {form}", where=f"{name}:{worst.line or ''}",
             got=worst.got, expected=kinds()[worst.kind].expected, fix=kinds()[worst.kind].fix,
         )  # fmt: skip
+    if not parsed.members and parsed.complete:
+        raise Unreadable(
+            "holds no document", where=name, got="comments alone", expected=f"a {form} document"
+        )
     for fault in held:
         report(fault)
     return Document(parsed.data if parsed.complete else None, form, source.size, parsed.places)

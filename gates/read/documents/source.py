@@ -46,10 +46,11 @@ def opened(path: Path, name: str, report: Report) -> Iterator[tuple[BinaryIO, in
             "cannot be opened", where=name, got=str(getattr(error, "strerror", None) or error),
             expected="a readable file", fix="check the path and its permissions",
         ) from None  # fmt: skip
+    before = os.fstat(fd)
+    if not stat.S_ISREG(before.st_mode):
+        os.close(fd)
+        raise Unreadable("is not a regular file", where=name, expected="a file")
     with os.fdopen(fd, "rb") as file:
-        before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode):
-            raise Unreadable("is not a regular file", where=name, expected="a file")
         if not before.st_size:
             raise Unreadable(
                 "is empty", where=name, got="0 bytes", expected="a document",

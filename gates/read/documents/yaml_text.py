@@ -243,7 +243,9 @@ def _broken(composer: _Composer, error: Any) -> None:
     at = mark.index if mark is not None else len(composer.text)
     got = " ".join(part for part in (error.context, error.problem) if part)
     kind = "document_truncated" if at >= len(composer.text.rstrip()) else "document_syntax"
-    if composer.text[at : at + 1] == "\t":
+    if "nesting depth" in got:
+        kind = "document_too_deep"
+    elif composer.text[at : at + 1] == "\t":
         got = "a tab where spaces belong"
         kind = "document_syntax"
     composer.fault(kind, got, at)
