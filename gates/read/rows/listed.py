@@ -12,6 +12,7 @@ from trueup.gates.read.rows.ahead import Attempt, Helper
 from trueup.gates.read.rows.engine import Batch, Engine
 from trueup.gates.read.rows.opening import Opened
 from trueup.gates.read.rows.pieces import (
+    COMMA,
     FIRST,
     FLAT,
     SEPARATOR,
@@ -126,9 +127,9 @@ class ListReader:
         """Between two rows: step over the comma, if it is there in full."""
         if self._wants_row:
             return
-        rest = self._buffer.lstrip(_BLANK)
-        if rest[:1] == b"," and rest[1:].lstrip(_BLANK)[:1] == b"{":
-            self._advance(len(self._buffer) - len(rest[1:].lstrip(_BLANK)), 0)
+        comma = COMMA.match(self._buffer)
+        if comma is not None:
+            self._advance(comma.end(), 0)
             self._wants_row = True
 
     def _guess(self, helper: Helper) -> _Guess | None:
@@ -141,7 +142,8 @@ class ListReader:
             cut = last_separator(buffer)
             found = None if cut is None else SEPARATOR.match(buffer, cut - 1)
             used = found.end() - 1 if found else cut or 0
-        if cut is None or FIRST.match(buffer, 0, cut) is None:
+        most = 2 * max(self._limits.piece, self._limits.max_row)
+        if cut is None or cut > most or FIRST.match(buffer, 0, cut) is None:
             return None
         listed = as_lines(buffer, cut)
         rows = len(listed.starts)

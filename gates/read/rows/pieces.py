@@ -97,6 +97,7 @@ def _newline(source: Source, at: int, end: int) -> int:
 
 # A row of a list ends at a `}`; between two rows stand blanks and one comma.
 SEPARATOR = re.compile(rb"\}[ \t\r\n]*+,[ \t\r\n]*+\{")
+COMMA = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+(?=\{)")
 FIRST = re.compile(rb"[ \t\r\n]*+[^ \t\r\n]")
 FLAT = bytes.maketrans(b"\n\r", b"\t\t")  # white space stays legal between tokens, not in strings
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
