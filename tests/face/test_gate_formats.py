@@ -560,11 +560,12 @@ def test_json_of_several_runs_fits_its_schema(hostile_verdict: Verdict) -> None:
     )
     schema = load_schema("gates")
     validator = jsonschema.Draft202012Validator(schema, registry=registry)
-    for runs, worst in (
+    cases: list[tuple[list[tuple[str, Verdict | str]], str]] = [
         ([("a", PASS)], "pass"),
         ([("a", PASS), ("b", hostile_verdict)], "fail"),
         ([("a", hostile_verdict), ("b", "gone")], "refused"),
-    ):
+    ]
+    for runs, worst in cases:
         document = json.loads(gate_json(runs, several=True))
         validator.validate(document)
         assert document["verdict"] == worst
