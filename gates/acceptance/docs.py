@@ -27,12 +27,16 @@ _POLICY = (
 )
 _STYLE = """<style>
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; max-width: 70rem; }
-table { border-collapse: collapse; } td, th { border: 1px solid #bbb; padding: .3rem .6rem;
-text-align: left; vertical-align: top; } .true { color: #176f2c; } .false, .undetermined {
-color: #b00020; font-weight: 600; } footer, .navbar, .cooltip .top { display: none; }
+table { border-collapse: collapse; }
+td, th { border: 1px solid #bbb; padding: .3rem .6rem; text-align: left; vertical-align: top; }
+.true, .text-success { color: #176f2c; }
+.false, .undetermined, .text-danger { color: #b00020; font-weight: 600; }
+.fa-check-circle::before { content: "holds"; } .fa-times::before { content: "does not hold"; }
+footer, .navbar, .card, .cooltip .top, [data-toggle="collapse"] { display: none; }
 </style>"""
 _DROPPED = ("script", "iframe", "object", "embed", "base", "form")
 _OUTSIDE = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)
+_SHEET = re.compile(r"""url\(\s*["']?\s*(?:[a-z][a-z0-9+.-]*:|//)[^)]*\)""", re.IGNORECASE)
 _VOID = ("link", "img", "meta", "br", "hr", "input", "base", "embed")
 
 
@@ -103,7 +107,7 @@ def localised(page: str) -> str:
     parser = _Local()
     parser.feed(page)
     parser.close()
-    return "".join(parser.out)
+    return _SHEET.sub("none", "".join(parser.out))
 
 
 @contextmanager
@@ -151,6 +155,8 @@ def publish(building: Path, target: Path, judgement: Judgement) -> None:
         pages = sorted(path for path in building.rglob("*.html") if path.name != "index.html")
         for page in pages:
             page.write_text(localised(page.read_text("utf-8")), "utf-8")
+        for sheet in building.rglob("*.css"):
+            sheet.write_text(_SHEET.sub("none", sheet.read_text("utf-8")), "utf-8")
         links = [page.relative_to(building).as_posix() for page in pages]
         (building / "index.html").write_text(_index(judgement, links), "utf-8")
         (building / "judgement.json").write_text(judgement.to_json() + "\n", "utf-8")
@@ -177,11 +183,12 @@ def _swap(building: Path, target: Path) -> None:
 
 def _index(judgement: Judgement, links: list[str]) -> str:
     """The first page: every criterion, and the way to the library's own pages."""
+    worst_first = sorted(judgement.criteria, key=lambda one: one.held == "true")
     rows = "".join(
         f'<tr><td>{html.escape(one.name)}</td><td class="{one.held}">{one.held}</td>'
         f"<td>{html.escape(one.value)}</td><td>{html.escape(one.threshold)}</td>"
         f"<td>{html.escape(one.weight)}</td></tr>\n"
-        for one in judgement.criteria
+        for one in worst_first
     )
     names = {"expectations": "The suite", "validations": "Its results"}
     items = "".join(

@@ -87,7 +87,7 @@ def ask(criteria: Sequence[Criterion], acceptance: str, docs: Path | None = None
     require_engine()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library and what it imports; none is of our data
-        results, version = _validate(measured, plain(acceptance), docs)
+        results, version = _validate(measured, plain(acceptance).replace(".", "-"), docs)
     return compare(measured, results, version)
 
 
@@ -104,9 +104,13 @@ class _Measured:
         return None if self.measure.value is None else to_float(self.measure.value)
 
 
-def _column(index: int) -> str:
-    """A safe name: the library substitutes `$` in names and puts them into pages."""
-    return f"c{index + 1:05d}"
+def _columns(measured: Sequence[_Measured]) -> list[str]:
+    """Names that can be read and are safe: the library substitutes `$` and writes them in pages."""
+    names: dict[str, None] = {}
+    for index, one in enumerate(measured):
+        name = plain(one.criterion.name)
+        names[name if name not in names else f"{name} ({index + 1})"] = None
+    return list(names)
 
 
 def _validate(measured: Sequence[_Measured], name: str, docs: Path | None) -> tuple[list[Any], str]:
@@ -115,9 +119,11 @@ def _validate(measured: Sequence[_Measured], name: str, docs: Path | None) -> tu
     import pandas as pd
 
     context = _context(gx)
-    frame = pd.DataFrame(
-        {_column(i): pd.Series([one.value], dtype="float64") for i, one in enumerate(measured)}
-    )
+    cells = {
+        column: pd.Series([one.value], dtype="float64")
+        for column, one in zip(_columns(measured), measured, strict=True)
+    }
+    frame = pd.DataFrame(cells)
     batch = (
         context.data_sources.add_pandas("measures")
         .add_dataframe_asset("run")
@@ -171,14 +177,14 @@ def _suite(measured: Sequence[_Measured]) -> list[Any]:
     import great_expectations.expectations as gxe
 
     found: list[Any] = []
-    for index, one in enumerate(measured):
+    for column, one in zip(_columns(measured), measured, strict=True):
         low, high = float_bounds(one.measure)
         notes = plain(f"{one.criterion.name}: {one.criterion.threshold}")
-        found.append(gxe.ExpectColumnValuesToNotBeNull(column=_column(index), notes=notes))
+        found.append(gxe.ExpectColumnValuesToNotBeNull(column=column, notes=notes))
         if low is not None or high is not None:
             found.append(
                 gxe.ExpectColumnValuesToBeBetween(
-                    column=_column(index), min_value=low, max_value=high, notes=notes
+                    column=column, min_value=low, max_value=high, notes=notes
                 )
             )
     return found
@@ -198,8 +204,8 @@ def compare(measured: Sequence[_Measured], results: Sequence[Any], version: str)
     expected: list[Expected] = []
     errors: list[tuple[Criterion, str]] = []
     disagreements: list[tuple[Criterion, str]] = []
-    for index, one in enumerate(measured):
-        told, wrong = _told(one, index, by_column.get(_column(index), []))
+    for column, one in zip(_columns(measured), measured, strict=True):
+        told, wrong = _told(one, column, by_column.get(column, []))
         expected += told
         exact, said = one.measure.holds(), all(item.success is True for item in told)
         if wrong:
@@ -211,7 +217,7 @@ def compare(measured: Sequence[_Measured], results: Sequence[Any], version: str)
     return Told(tuple(expected), tuple(errors), tuple(disagreements), version)
 
 
-def _told(one: _Measured, index: int, results: Sequence[Any]) -> tuple[list[Expected], str]:
+def _told(one: _Measured, column: str, results: Sequence[Any]) -> tuple[list[Expected], str]:
     """The library's results for one measure, and what went wrong inside of them."""
     name = one.criterion.name
     low, high = float_bounds(one.measure)
@@ -227,7 +233,7 @@ def _told(one: _Measured, index: int, results: Sequence[Any]) -> tuple[list[Expe
             return told, f"{kind} raised for {name}: {raised or 'no answer'}"
         bounded = (low, high) if kind == BETWEEN else (None, None)
         told.append(
-            Expected(name, _column(index), kind, result.success, _finite(one.value),
+            Expected(name, column, kind, result.success, _finite(one.value),
                      _finite(bounded[0]), _finite(bounded[1]))
         )  # fmt: skip
     return told, ""

@@ -104,7 +104,7 @@ class Folder:
         """A file as reports name it."""
         return f"{self.name}/{relative}" if self.name not in ("", ".") else relative
 
-    def bytes(self, relative: str, kind: str) -> bytes:
+    def whole(self, relative: str, kind: str) -> bytes:
         """The whole of a file within the limit for documents."""
         raw = self._read(relative)
         self._note(self.shown(relative), kind, "text", len(raw), 0)

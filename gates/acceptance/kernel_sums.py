@@ -54,7 +54,7 @@ class Kernels:
 
 def read_kernels(folder: Folder, relative: str) -> Kernels:
     """A profile. Raises `AcceptanceError` if a row is not what its header says."""
-    raw, name = folder.bytes(relative, "kernel profile"), folder.shown(relative)
+    raw, name = folder.whole(relative, "kernel profile"), folder.shown(relative)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

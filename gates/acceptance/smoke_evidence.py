@@ -117,7 +117,7 @@ def judge_audit(session: Session, smoke: Smoke, seen: Seen) -> None:
     unknown = not smoke.audit or not smoke.health or not seen.lines
     if smoke.audit:
         try:
-            text = session.run.bytes(smoke.audit, "audit")
+            text = session.run.whole(smoke.audit, "audit")
         except Unreadable as error:
             session.absent(error, smoke.audit)
             unknown = True

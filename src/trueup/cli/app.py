@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from trueup import __version__
+from trueup.cli.accept import accept
 from trueup.cli.bundle import bundle
+from trueup.cli.close import close
 from trueup.cli.doctor import doctor
 from trueup.cli.equations import equations
 from trueup.cli.explain import explain
@@ -51,6 +53,7 @@ def _root(
     pass
 
 
-for _command in (verify, gate, bundle, explain, equations, doctor):
+for _command in (verify, gate, close, bundle, explain, equations, doctor):
     app.command(cls=Guarded)(_command)
 app.add_typer(fingerprint, name="fingerprint")
+app.add_typer(accept, name="accept")
