@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from trueup.gates.findings import Verdict
     from trueup.gates.profile.rules import Profile
 
-# A rule's status in the words that the verdict over all rules uses.
+# A rule's status in the words that the verdict over all rules uses; what is broken first.
 _OUTCOMES = {
-    "true": "pass",
     "false": "fail",
     "undetermined": "undetermined",
+    "true": "pass",
     "not_applied": "not applied",
 }
 _WAIVERS = {"used": "warning", "unused": "warning", "expired": "error", "elsewhere": "note"}
@@ -36,6 +36,8 @@ def gate_page(
         (path, [(one.key, line_plot(one)) for one in series])
         for path, series in read_series(verdict, profile)
     ]
+    order = list(_OUTCOMES)
+    rules = sorted(verdict.rules, key=lambda rule: order.index(rule.status))
     used = [waiver for waiver in verdict.waivers if waiver.findings]
     waived = Counter(one.rule for waiver in used for one in waiver.findings)
     return (
@@ -53,6 +55,8 @@ def gate_page(
             documents=[one for one in verdict.artifacts if one.document],
             curves=curves,
             outcomes=_OUTCOMES,
+            applied=[one for one in rules if one.status != "not_applied"],
+            skipped=[one for one in rules if one.status == "not_applied"],
             entries=entries,
             shown=_PLACES,
         )
