@@ -33,7 +33,8 @@ def flaw_of_pages(source: Source, chunk: Chunk) -> str | None:
             count = data["values"] if data is not None else 0
             size, packed = page["uncompressed"], page["compressed"]
         except (ThriftError, KeyError, TypeError) as error:
-            return f"a page header at byte {at} that cannot be read: {error}"
+            what = error if isinstance(error, ThriftError) else f"no field {error}"
+            return f"a page header at byte {at} that cannot be read: {what}"
         at += length
         values, unpacked = values + count, unpacked + size
         if min(size, packed, count) < 0 or at + packed > end:

@@ -40,7 +40,7 @@ class ParquetReader:
         self._source, self._name, self._limits = source, name, wanted.limits
         self._report, self._progress = report, progress
         self._footer: Footer = read_footer(source, name, wanted.limits)
-        self._scan, self._columns = _opened(path, name, self._footer)
+        self._scan = _opened(path, name, self._footer)
         self._cells = ParquetCells(self._footer.from_pandas, wanted, report)
         self._damage: str | None = None
 
@@ -87,7 +87,7 @@ class ParquetReader:
         """The rows of one group in slices, or a fault if its pages are damaged."""
         flaws = (flaw_of_pages(self._source, chunk) for chunk in group.chunks)
         damage = next((flaw for flaw in flaws if flaw is not None), None)
-        height = max(1, self._limits.max_cells // max(1, len(self._columns)))
+        height = max(1, self._limits.max_cells // max(1, len(self._footer.names)))
         for low in range(0, group.rows, height):
             if damage is not None:
                 break
@@ -109,30 +109,29 @@ class ParquetReader:
     def _slice(self, group: RowGroup, offset: int, height: int) -> pl.DataFrame:
         """Some rows of all columns, read a few columns at a time where the group is large."""
         parts = [
-            self._scan.select(names).slice(offset, height).collect() for names in self._bins(group)
+            self._scan.select(pl.nth(places)).slice(offset, height).collect()
+            for places in self._bins(group)
         ]
         return parts[0] if len(parts) == 1 else pl.concat(parts, how="horizontal")
 
-    def _bins(self, group: RowGroup) -> Iterator[list[str]]:
-        """Columns whose chunks may be held at once."""
-        sizes = dict.fromkeys(self._columns, 0)
+    def _bins(self, group: RowGroup) -> Iterator[list[int]]:
+        """Columns, by place, whose chunks may be held at once. (A name may be a pattern.)"""
+        sizes = [0] * len(self._footer.names)
         for chunk in group.chunks:
-            name = self._footer.names[chunk.column]
-            if name in sizes:
-                sizes[name] += chunk.compressed
-        names: list[str] = []
+            sizes[chunk.column] += chunk.compressed
+        places: list[int] = []
         held = 0
-        for name, size in sizes.items():
-            if names and held + size > _AT_ONCE:
-                yield names
-                names, held = [], 0
-            names.append(name)
+        for place, size in enumerate(sizes):
+            if places and held + size > _AT_ONCE:
+                yield places
+                places, held = [], 0
+            places.append(place)
             held += size
-        if names:
-            yield names
+        if places:
+            yield places
 
 
-def _opened(path: Path, name: str, footer: Footer) -> tuple[pl.LazyFrame, list[str]]:
+def _opened(path: Path, name: str, footer: Footer) -> pl.LazyFrame:
     """The file as the engine sees it, which must have the columns that its footer names."""
     try:
         scan = pl.scan_parquet(
@@ -150,4 +149,4 @@ def _opened(path: Path, name: str, footer: Footer) -> tuple[pl.LazyFrame, list[s
             "is read in two ways", where=name, got=f"the columns {', '.join(list(schema)[:5])}",
             expected=f"the columns that its footer names: {', '.join(footer.names[:5])}",
         )  # fmt: skip
-    return scan, list(schema)
+    return scan

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from trueup.gates.findings import show
 from trueup.gates.read.numbers import EXACT, INT64
 from trueup.gates.read.rows.table import is_unusable
 
@@ -32,7 +33,7 @@ class Plan:
 def plan(name: str, kind: pl.DataType) -> Plan:
     """What is to be done with a column of this name and type."""
     if is_unusable(name) or name != name.strip():
-        return Plan(name, refused="column_name", got=f"{name!r}")
+        return Plan(name, refused="column_name", got=show(name))
     if kind in (pl.Int64, pl.Float64, pl.String, pl.Boolean):
         return Plan(name)
     if kind in _SMALL:
