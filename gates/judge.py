@@ -150,7 +150,9 @@ def _documents(run: Run, judged: _Parts, collector: Collector, limits: Limits) -
     found = [artifact for artifact in run.artifacts if artifact.kind != "telemetry"]
     if not found:
         return [
-            RuleOutcome(rule.id, "not_applied", 0, 0, f"no artifact of the kind {rule.on}")
+            RuleOutcome(
+                rule.id, "not_applied", 0, 0, f"no artifact of the kind {rule.on}", rule.summary
+            )
             for rule in run.profile.rules
             if rule.on != "telemetry"
         ]
