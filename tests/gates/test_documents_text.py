@@ -167,8 +167,8 @@ def test_plain_values_that_readers_disagree_on_are_told(
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "-1.5", "1.0e-4", "true", "null", "~", "x", "'no'", '"010"', ".5", "a b", "2.5e+3"]
-)  # fmt: skip
+    "text", ["1", "-1.5", "1.0e-4", "true", "null", "~", "x", "'no'", "'010'", ".5", "2.5e+3"]
+)
 def test_plain_values_that_all_read_alike(text: str, tmp_path: Path) -> None:
     document, faults = load(f"a: {text}\n", tmp_path, "a.yaml")
     assert faults == []

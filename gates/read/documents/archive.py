@@ -57,7 +57,8 @@ def _read_zip(file: BinaryIO, size: int, report: Report, limits: Limits) -> dict
     try:
         archive = zipfile.ZipFile(file)
         entries = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, EOFError,
+            OSError) as error:  # fmt: skip
         report(Fault("archive_damaged", str(error)[:120]))
         return None
     if len(entries) > limits.max_members:
@@ -114,6 +115,10 @@ def _layout(
     at = 0
     for entry in sorted(entries, key=lambda one: one.header_offset):
         start = entry.header_offset
+        if not 0 <= start < size:
+            got = f"an entry at {start} of {size} bytes"
+            report(Fault("archive_damaged", got, key=entry.filename))
+            return
         if start < at:
             report(Fault("archive_damaged", "overlaps the entry before it", byte=start,
                          key=entry.filename))  # fmt: skip

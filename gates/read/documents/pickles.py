@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import pickletools
 import struct
+import warnings
 from dataclasses import dataclass, field
 
 from trueup.gates.findings import show
@@ -22,6 +23,7 @@ _STRINGS = ("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "STRING"
 _PUTS = ("PUT", "BINPUT", "LONG_BINPUT")
 _GETS = ("GET", "BINGET", "LONG_BINGET")
 _NO_PUSH = ("PROTO", "FRAME", "STOP")
+_FRAME = 9  # bytes of the opcode and its length
 _MAX_GLOBALS = 10_000
 
 
@@ -60,7 +62,9 @@ def scan_stream(data: bytes, name: str, report: Report, *, size: int | None = No
         start = out.end
         if _is_torch_data(out) and not _begins_pickle(data, start):
             return out
-        problem = _scan_one(data, start, out, name, report)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in texts of protocol 0
+            problem = _scan_one(data, start, out, name, report)
         if problem is None:
             continue
         if _is_torch_data(out):
@@ -94,6 +98,8 @@ def _scan_one(data: bytes, start: int, out: Scanned, name: str, report: Report) 
         for op, arg, position in pickletools.genops(stream):
             at = position or 0
             opcodes += 1
+            if op.name == "FRAME" and isinstance(arg, int) and at + _FRAME + arg > len(data):
+                raise ValueError(f"a frame of {arg} bytes at {at} of {len(data)}")
             if opcodes == 2 and not out.pickles and isinstance(arg, int):
                 out.first_long = arg
             named = _step(op.name, arg, at, stack)
