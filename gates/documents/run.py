@@ -24,6 +24,7 @@ class Column:
     low: Any = None  # least and largest value; None where they are no numbers
     high: Any = None
     texts: tuple[str, str] | None = None  # least and largest text, where it holds texts
+    last: Any = None  # the last number
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ CHECKS: tuple[DocumentCheck, ...] = (
     ),
     _check(dead.eval_updates, "not all update counts are 0 where memorisation was on"),
     _check(
-        dead.eval_not_training, "no value is the least or largest of the telemetry's `columns`",
+        dead.eval_not_training, "no value is the least, largest or last of `columns` of the log",
         {"columns": (list,)},
     ),
     _check(

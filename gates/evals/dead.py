@@ -72,14 +72,14 @@ def eval_updates(subject: Subject, rule: Rule) -> Answer:
 
 
 def eval_not_training(subject: Subject, rule: Rule) -> Answer:
-    """No measured value is a value of the training log to the last bit."""
+    """No measured value is the least, largest or last of a training metric to the last bit."""
     columns: list[str] = rule.params["columns"]
     seen = {
         value: f"{name} of {table.name}"
         for table in subject.run.tables
         for name in columns
         if (column := table.columns.get(name)) is not None
-        for value in (column.low, column.high)
+        for value in (column.low, column.high, column.last)
         if isinstance(value, float)
     }
     if not seen:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from trueup.gates.documents.run import Column
 
 
 def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
-    """Count, least and largest value of each column of a batch."""
+    """Count, least, largest and last value of each column of a batch."""
     if not frame.height:
         return {}
     numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
@@ -20,10 +22,19 @@ def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
     )
     lows = extremes.row(0) if numbers else ()
     ranges = {name: (lows[i], lows[len(numbers) + i]) for i, name in enumerate(numbers)}
+    ends = {name: _last(frame.get_column(name)) for name in numbers}
     return {
-        name: Column(count, *ranges.get(name, (None, None)), texts.get(name))
+        name: Column(count, *ranges.get(name, (None, None)), texts.get(name), ends.get(name))
         for name, count in zip(frame.columns, counts, strict=True)
     }
+
+
+def _last(column: pl.Series) -> Any:
+    """The last value that is there."""
+    if column[-1] is not None:
+        return column[-1]
+    known = column.drop_nulls()
+    return known[-1] if len(known) else None
 
 
 def _texts(frame: pl.DataFrame) -> dict[str, tuple[str, str]]:
@@ -49,4 +60,5 @@ def joined(before: Column | None, now: Column) -> Column:
         min(lows, default=None),
         max(highs, default=None),
         (min(texts), max(texts)) if texts else None,
+        before.last if now.last is None else now.last,
     )

@@ -132,6 +132,28 @@ def test_a_step_is_held_against_name_and_metadata(tmp_path: Path) -> None:
     assert status(judge(tmp_path, PROFILE), "EVAL005") == "true"  # the name still says so
 
 
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        pytest.param(1.2345678, "false", id="least"),
+        pytest.param(5.1234567, "false", id="largest"),
+        pytest.param(2.3456789, "false", id="last"),
+        pytest.param(2.3456788, "true", id="near"),
+        pytest.param(3.4567891, "true", id="in-between"),
+        pytest.param(2.5, "not_applied", id="too-coarse-to-tell"),
+    ],
+)
+def test_a_loss_of_the_log_is_no_measurement(loss: float, expected: str, tmp_path: Path) -> None:
+    rows = [5.1234567, 3.4567891, 1.2345678, 2.3456789]
+    lines = [json.dumps({"step": i, "loss": one}) for i, one in enumerate(rows)]
+    lines.append('{"step": 4}')  # the last loss is that of the row before
+    (tmp_path / "telemetry.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "eval").mkdir()
+    entry = {"checkpoint": "a.pt", "segment_losses": {"x": loss}}
+    (tmp_path / "eval" / "continual.json").write_text(json.dumps([entry]))
+    assert status(judge(tmp_path, PROFILE), "EVAL019") == expected
+
+
 def test_findings_say_line_byte_and_key(tmp_path: Path) -> None:
     write(tmp_path)
     path = tmp_path / "eval" / "zeroshot.json"
