@@ -99,6 +99,7 @@ CORPUS = [
     row(THIRD[:11] + b"\n" + THIRD[11:], "split", "split", "not_object", "glued"),
     row(b"", "blank line", "blank"),
     row(b"   ", "blanks", "blank"),
+    row(b"{}", "empty object", "empty_row"),
     row(b"7", "bare number", "not_object"),
     row(b"[" + THIRD + b"]", "bare list", "not_object"),
     row(THIRD[:-1] + b",}", "trailing comma", "syntax"),

@@ -244,6 +244,32 @@ def test_keys_are_counted_however_deep_they_are(tmp_path: Path) -> None:
     assert [one["step"] for one in rows] == [2]
 
 
+@pytest.mark.parametrize("empty", [b"{}", b'{"reasons": {}}'])
+@pytest.mark.parametrize("at", [0, 1, 4])
+@pytest.mark.parametrize("limits", [None, Limits(first_piece=100, piece=100)])
+def test_row_without_a_value_is_named(
+    empty: bytes, at: int, limits: Limits | None, tmp_path: Path
+) -> None:
+    """Wherever it stands: before any column is known, or among many good rows."""
+    lines = [b'{"step": %d, "reasons": {}, "parts": []}' % step for step in range(1, 5)]
+    rows, faults = read(written(tmp_path, [*lines[:at], empty, *lines[at:]]), limits=limits)
+    assert [(fault.kind, fault.line) for fault in faults] == [("empty_row", at + 1)]
+    assert [one["step"] for one in rows] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("size", "kinds_found"), [(20, ["empty_row"]), (1 << 10, [])])
+def test_allowed_null_is_a_row_once_a_column_is_known(
+    size: int, kinds_found: list[str], tmp_path: Path
+) -> None:
+    faults: list[Fault] = []
+    path = written(tmp_path, [b'{"device": null}', b'{"step": 1}', b'{"device": null}'])
+    limits = Limits(first_piece=size, piece=size)
+    reader = Reader(path, report=faults.append, nullable=["^device$"], limits=limits)
+    rows = [one for batch in reader.batches() for one in batch.frame.to_dicts()]
+    assert [fault.kind for fault in faults] == kinds_found
+    assert len(rows) == 3 - len(kinds_found)
+
+
 PROFILE = b"""
 [profile]
 id = "nested"
@@ -302,7 +328,7 @@ def test_rules_read_flattened_columns(tmp_path: Path) -> None:
     assert (finding.rule, finding.where.line, finding.where.key) == ("OWN001", 2, "flags[1]")
 
 
-@pytest.mark.parametrize("name", ["key_clash", "list_length", "list_too_long"])
+@pytest.mark.parametrize("name", ["key_clash", "list_length", "list_too_long", "empty_row"])
 def test_examples_of_the_catalogue_are_true(name: str, tmp_path: Path) -> None:
     kind = kinds()[name]
     (tmp_path / "own.toml").write_bytes(PROFILE)

@@ -147,7 +147,10 @@ class Engine:
     ) -> Iterator[Batch]:
         numbers = range(first_row, first_row + len(rows))
         rows, unfit = self.table.flatten(rows)
-        kept, flaws = self.table.type(rows, numbers)
+        unfit += [_empty(index, "{}") for index, row in enumerate(rows) if row == {}]
+        kept, flaws = self.table.type([row or None for row in rows], numbers)
+        if not self.table.schema():
+            flaws += [_empty(index, "nulls alone") for index in kept]
         for flaw in [*unfit, *flaws]:
             self._cell_flaw(flaw, rows[flaw.index], raws[flaw.index], numbers[flaw.index])
         for frame, part in self.table.frames(rows, kept):
@@ -172,6 +175,10 @@ class Engine:
         if span is not None:
             return span[0]
         return next((one.at for one in found.flaws if one.kind == flaw.kind), None)
+
+
+def _empty(index: int, got: str) -> CellFlaw:
+    return CellFlaw(index, "empty_row", None, got, True)
 
 
 def merged(batches: Iterable[Batch], cells: int) -> Iterator[Batch]:

@@ -72,7 +72,16 @@ def proven(
     if frame.height != seen.lines or not seen.plain:
         return None
     flat = Unfolded.of_flat(frame) if root is None else unfolded(frame, root, list(schema))
-    return flat.frame if flat is not None and _is_proven(flat, text, seen, schema) else None
+    if flat is None or not _is_proven(flat, text, seen, schema):
+        return None
+    return None if _has_empty_row(flat.frame) else flat.frame
+
+
+def _has_empty_row(frame: pl.DataFrame) -> bool:
+    """Whether some row holds nothing: `{}` is written with no colon that could be missed."""
+    if any(not series.null_count() for series in frame.get_columns()):
+        return False
+    return bool(frame.select(pl.all_horizontal(pl.all().is_null()).any()).item())
 
 
 def tier_a(text: bytes, schema: Schema, root: Node | None = None) -> pl.DataFrame | None:
