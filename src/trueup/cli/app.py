@@ -53,7 +53,18 @@ def _root(
     pass
 
 
-for _command in (verify, gate, close, bundle, explain, equations, doctor):
-    app.command(cls=Guarded)(_command)
-app.add_typer(fingerprint, name="fingerprint")
-app.add_typer(accept, name="accept")
+# Each with its line in the listing, which is cut off where it is longer.
+for _command, _line in (
+    (verify, "Hold kernels to the equations their contracts claim."),
+    (gate, "Judge runs' artifacts by the rules of a profile."),
+    (close, "Hold a ticket to its evidence; write its statement."),
+    (bundle, "Bundle runs' artifacts with their digests."),
+    (explain, "Tell what a rule asks, why, and how to fix it."),
+    (equations, "List the equations, their sources and readings."),
+    (doctor, "Say what this machine can do, and what it lacks."),
+):
+    app.command(cls=Guarded, short_help=_line)(_command)
+app.add_typer(accept, name="accept", short_help="Hold a run to its locked baseline.")
+app.add_typer(
+    fingerprint, name="fingerprint", short_help="Print, compare or check a layout's fingerprint."
+)
