@@ -57,12 +57,12 @@ def _judge_rule(rule: Rule, run: Run, collector: Collector) -> RuleOutcome:
         reason = f"applies when {rule.when}"
         return RuleOutcome(rule.id, "not_applied", 0, 0, reason, rule.summary)
     check = document_checks()[rule.check]
-    read, reason = 0, f"no artifact of the kind {rule.on}"
+    read, reason = 0, ""
     statuses: set[Status] = set()
     for subject in subjects:
         answer: Answer = check.run(subject, rule)
         read += answer.read
-        reason = answer.reason or reason
+        reason = reason or answer.reason
         if answer.read or answer.flaws:
             statuses.add("true")
         for flaw in answer.flaws:

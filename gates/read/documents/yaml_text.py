@@ -57,6 +57,7 @@ class _Composer:
     stack: list[_Open] = field(default_factory=list)
     members: int = 0
     documents: int = 0
+    quoted: list[tuple[int, int]] = field(default_factory=list)  # texts in which a tab is a tab
     root: Any = None
     tree: Node = None
 
@@ -115,6 +116,8 @@ class _Composer:
         level = self.stack[-1] if self.stack else None
         is_key = level is not None and isinstance(level.value, dict) and level.key is None
         if isinstance(event, yaml.ScalarEvent):
+            if event.style:
+                self.quoted.append((at, event.end_mark.index))
             plain = event.implicit[0] and event.tag is None
             if is_key:
                 self.take_key(event.value, plain, at)
@@ -136,7 +139,19 @@ class _Composer:
             self.stop("yaml_reference", "a merge key <<", at)
         if plain and not isinstance(self.resolved(text), str):
             self.fault("yaml_key", show(text.encode() or b"an empty key"), at)
+        elif plain:
+            self.ambiguous(text, "text", at)
         level.key, level.key_at = text, at
+
+    def tabs(self) -> None:
+        """Report the first tab outside quotes and comments, which some readers refuse."""
+        at = self.text.find("\t")
+        while at >= 0:
+            line = self.text[self.text.rfind("\n", 0, at) + 1 : at]
+            if not any(start <= at < end for start, end in self.quoted) and "#" not in line:
+                self.fault("yaml_ambiguous", "a tab outside quotes", at)
+                return
+            at = self.text.find("\t", at + 1)
 
     def resolved(self, text: str) -> Any:
         """The value of a plain scalar, without any report."""
@@ -164,14 +179,15 @@ class _Composer:
                 return float("nan")
             if not fits_int64(value):
                 self.fault("document_past_int64", text, at)
-        other = _in_yaml_1_1(text)
-        if other != _kind(value):
-            self.fault(
-                "yaml_ambiguous",
-                f"{show(text.encode())} is {_kind(value)}, in YAML 1.1 {other}",
-                at,
-            )
+        self.ambiguous(text, _kind(value), at)
         return value
+
+    def ambiguous(self, text: str, kind: str, at: int) -> None:
+        """Report a plain scalar that YAML 1.1 reads as something else."""
+        other = _in_yaml_1_1(text)
+        if other != kind:
+            got = f"{show(text.encode())} is {kind}, in YAML 1.1 {other}"
+            self.fault("yaml_ambiguous", got, at)
 
     def done(self, value: Any, node: Node, at: int, shown: str) -> None:
         """A value is complete: put it where it belongs; its key may have a twin."""
@@ -235,6 +251,7 @@ def parse_yaml(source: Text, report: Report, limits: Limits) -> Parsed:
         got = f"character U+{int(error.character):04X}"
         composer.fault("document_syntax", got, error.position)
         composer.members += 1  # the reader goes ahead of the parser: nothing was taken yet
+    composer.tabs()
     return Parsed(composer.root, Places(composer.tree, lines), complete, composer.members)
 
 
