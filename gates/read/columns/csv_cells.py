@@ -59,7 +59,7 @@ def typed(
             yield None, None
         elif group == "bool" and text.lower() in BOOLEANS:
             yield BOOLEANS[text.lower()], None
-        elif len(text) > max_digits and is_like_a_number(text):
+        elif len(text) > max_digits and _DIGITS.fullmatch(text.strip()):
             got = f"{len(text)} characters"
             yield ABSENT, CellFlaw(index, "number_too_long", key, got, True)
         else:

@@ -74,7 +74,7 @@ class CsvEngine:
         bad = {flaw.index for flaw in flaws if flaw.withheld}
         offered = [None if index in bad else row for index, row in enumerate(rows)]
         kept, more = self.table.type(offered, numbers)
-        for flaw in [*flaws, *more]:
+        for flaw in sorted([*flaws, *more], key=lambda flaw: flaw.index):
             self._cell_flaw(flaw, rows[flaw.index], records[flaw.index], numbers[flaw.index])
         for frame, part in self.table.frames(offered, kept):
             yield Batch(
@@ -167,7 +167,7 @@ class CsvEngine:
                 if flaw is not None:
                     flaws.append(CellFlaw(index, flaw.kind, name, flaw.got, flaw.withheld))
         rows = [found.get(index) for index in range(len(split))]
-        return rows, sorted(flaws, key=lambda flaw: flaw.index)
+        return rows, flaws
 
     def _cell_flaw(
         self, flaw: CellFlaw, row: dict[str, Any] | None, record: Record, number: int

@@ -125,6 +125,8 @@ def _exact(frame: pl.DataFrame, text: bytes) -> bool:
 
 def tier_a(text: bytes, places: Sequence[Place]) -> pl.DataFrame | None:
     """Typed rows of a piece of lines without quotes, or None if it is not proven that they are."""
+    if b'"' in text:
+        return None
     raw = np.frombuffer(b"\n" + text, dtype=np.uint8)
     newlines, commas, blanks = _counts(raw[1:])
     if blanks != newlines or not text.endswith(b"\n") or not _plain_numbers(raw):
@@ -139,7 +141,7 @@ def tier_a(text: bytes, places: Sequence[Place]) -> pl.DataFrame | None:
 
 def tier_b(text: bytes, places: Sequence[Place]) -> pl.DataFrame | None:
     """The same with every cell read as text first; takes any text in columns of text."""
-    if b"\r" in text or b"\0" in text or not text.endswith(b"\n"):
+    if b'"' in text or b"\r" in text or b"\0" in text or not text.endswith(b"\n"):
         return None
     newlines, commas, _ = _counts(np.frombuffer(text, dtype=np.uint8))
     frame = _read(text, [pl.String] * len(places))

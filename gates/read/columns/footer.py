@@ -12,7 +12,7 @@ from typing import Any
 
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import show
-from trueup.gates.read.columns.thrift import Compact, Fields, ThriftError
+from trueup.gates.read.columns.thrift import Compact, Fields, ThriftError, structs, whole
 from trueup.gates.read.limits import Limits
 from trueup.gates.read.sources.source import Source
 
@@ -28,7 +28,7 @@ _GROUP: Fields = {
 _SCHEMA: Fields = {3: ("repetition", None), 4: ("name", None), 5: ("children", None)}
 _FILE: Fields = {
     2: ("schema", _SCHEMA), 3: ("rows", None), 4: ("groups", _GROUP),
-    5: ("metadata", {1: ("key", None)}), 6: ("writer", None), 8: ("encryption", {}),
+    5: ("metadata", {1: ("key", None)}), 8: ("encryption", {}),
 }  # fmt: skip
 _WRITE = "write the file again; a writer that died leaves it without its end"
 
@@ -62,7 +62,6 @@ class Footer:
     rows: int
     groups: tuple[RowGroup, ...]
     from_pandas: bool
-    writer: str
 
 
 def read_footer(source: Source, name: str, limits: Limits) -> Footer:
@@ -71,9 +70,9 @@ def read_footer(source: Source, name: str, limits: Limits) -> Footer:
     try:
         found = Compact(data).struct(_FILE)
         return _footer(found, start, name, limits)
-    except (ThriftError, KeyError, TypeError, UnicodeDecodeError, AttributeError) as error:
-        what = str(error) if isinstance(error, ThriftError) else "fields missing, or of other types"
-        raise _bad("has a damaged footer", name, what, "a footer as parquet defines it") from None
+    except ThriftError as error:
+        want = "a footer as parquet defines it"
+        raise _bad("has a damaged footer", name, str(error), want) from None
 
 
 def _bad(what: str, name: str, got: str, expected: str, fix: str = _WRITE) -> Unreadable:
@@ -102,7 +101,8 @@ def _bytes(source: Source, name: str, limits: Limits) -> tuple[bytes, int]:
 def _footer(found: dict[str, Any], end: int, name: str, limits: Limits) -> Footer:
     if "encryption" in found:
         raise _bad("is encrypted parquet", name, "encrypted columns", "parquet that can be read")
-    tops, leaves = _columns(found["schema"])
+    tops, leaves = _columns(structs(found, "schema"))
+    rows = whole(found, "rows")
     twice = [top for top, count in Counter(tops).items() if count > 1]
     if twice:
         raise _bad(
@@ -115,32 +115,32 @@ def _footer(found: dict[str, Any], end: int, name: str, limits: Limits) -> Foote
         raise _bad("has too many columns", name, got, most, fix)
     groups: list[RowGroup] = []
     first = 1
-    for number, group in enumerate(found.get("groups", [])):
+    for number, group in enumerate(structs(found, "groups")):
         where = f"{name}, row group {number + 1}"
         groups.append(_group(group, leaves, first, end, where, limits))
         first += groups[-1].rows
-    if first - 1 != found["rows"]:
-        got = f"{found['rows']} rows in all, {first - 1} in its row groups"
+    if first - 1 != rows:
+        got = f"{rows} rows in all, {first - 1} in its row groups"
         raise _bad("has a footer that contradicts itself", name, got, "equal counts")
-    keys = {entry.get("key") for entry in found.get("metadata") or []}
-    writer = (found.get("writer") or b"").decode("utf-8", "replace")
-    return Footer(tuple(tops), found["rows"], tuple(groups), b"pandas" in keys, writer)
+    keys = [entry.get("key") for entry in structs(found, "metadata")]
+    return Footer(tuple(tops), rows, tuple(groups), b"pandas" in keys)
 
 
 def _columns(schema: list[dict[str, Any]]) -> tuple[list[str], list[tuple[int, bool]]]:
     """Names of the top-level columns; for each leaf the top it belongs to, and if it is flat."""
     tops: list[str] = []
     leaves: list[tuple[int, bool]] = []
-    open_: list[int] = [schema[0].get("children") or 0]
+    open_ = [whole(schema[0], "children") if schema else 0]
     for element in schema[1:]:
         while open_ and not open_[-1]:
             open_.pop()
         if not open_:
             raise ThriftError("a schema with more columns than it says")
         open_[-1] -= 1
-        depth, children = len(open_), element.get("children") or 0
+        depth = len(open_)
+        children = whole(element, "children") if "children" in element else 0
         if depth == 1:
-            tops.append(element["name"].decode("utf-8"))
+            tops.append(_name(element))
         if children:
             open_.append(children)
         else:
@@ -150,12 +150,20 @@ def _columns(schema: list[dict[str, Any]]) -> tuple[list[str], list[tuple[int, b
     return tops, leaves
 
 
+def _name(element: dict[str, Any]) -> str:
+    raw = element.get("name")
+    try:
+        return raw.decode("utf-8") if isinstance(raw, bytes) else str(whole(element, "name"))
+    except UnicodeDecodeError:
+        raise ThriftError(f"a column named {show(raw)}, which is not UTF-8") from None
+
+
 def _group(
     group: dict[str, Any], leaves: list[tuple[int, bool]], first: int, end: int, where: str,
     limits: Limits,
 ) -> RowGroup:  # fmt: skip
-    rows, columns = group["rows"], group["columns"]
-    if rows < 0 or len(columns) != len(leaves):
+    rows, columns = whole(group, "rows"), structs(group, "columns")
+    if len(columns) != len(leaves):
         got = f"{rows} rows, {len(columns)} columns of {len(leaves)}"
         raise _bad("has a row group that does not fit its schema", where, got, "all columns once")
     chunks = []
@@ -163,9 +171,13 @@ def _group(
         if column.get("file"):
             got = show(column["file"])
             raise _bad("keeps a column in another file", where, got, "all columns in this file")
-        meta = column["meta"]
-        start = min(at for at in (meta["data"], meta.get("dictionary") or meta["data"]) if at)
-        chunk = Chunk(top, start, meta["compressed"], meta["uncompressed"], meta["values"], flat)
+        meta = column.get("meta")
+        if not isinstance(meta, dict):
+            raise ThriftError("a column without its metadata")
+        data = whole(meta, "data")
+        start = min(data, whole(meta, "dictionary") or data) if "dictionary" in meta else data
+        sizes = whole(meta, "compressed"), whole(meta, "uncompressed"), whole(meta, "values")
+        chunk = Chunk(top, start, *sizes, flat)
         _fits(chunk, rows, end, where, limits)
         chunks.append(chunk)
     return RowGroup(first, rows, tuple(chunks))
@@ -174,9 +186,7 @@ def _group(
 def _fits(chunk: Chunk, rows: int, end: int, where: str, limits: Limits) -> None:
     """A chunk lies inside the file, and is no larger than may be held in memory."""
     place = f"{chunk.compressed} bytes at byte {chunk.start}"
-    if min(chunk.compressed, chunk.uncompressed, chunk.values) < 0 or (
-        chunk.start < len(MAGIC) or chunk.start + chunk.compressed > end
-    ):
+    if chunk.start < len(MAGIC) or chunk.start + chunk.compressed > end:
         raise _bad("points outside itself", where, place, f"bytes {len(MAGIC)} to {end}")
     if max(chunk.compressed, chunk.uncompressed) > limits.max_chunk:
         raise _bad(

@@ -10,7 +10,7 @@ import zlib
 from typing import Any
 
 from trueup.gates.read.columns.footer import Chunk
-from trueup.gates.read.columns.thrift import Compact, Fields, ThriftError
+from trueup.gates.read.columns.thrift import Compact, Fields, ThriftError, whole
 from trueup.gates.read.sources.source import Source
 
 _HEAD, _MOST = 1 << 12, 1 << 20  # a header is tens of bytes, unless it holds statistics of texts
@@ -30,18 +30,18 @@ def flaw_of_pages(source: Source, chunk: Chunk) -> str | None:
         try:
             page, length = _header(source, at, end)
             data = page.get("data")
-            count = data["values"] if data is not None else 0
-            size, packed = page["uncompressed"], page["compressed"]
-        except (ThriftError, KeyError, TypeError) as error:
-            what = error if isinstance(error, ThriftError) else f"no field {error}"
-            return f"a page header at byte {at} that cannot be read: {what}"
+            count = whole(data, "values") if isinstance(data, dict) else 0
+            size, packed = whole(page, "uncompressed"), whole(page, "compressed")
+        except ThriftError as error:
+            return f"a page header at byte {at} that cannot be read: {error}"
         at += length
         values, unpacked = values + count, unpacked + size
-        if min(size, packed, count) < 0 or at + packed > end:
+        if at + packed > end:
             return f"a page at byte {at} of {packed} bytes, in a column that ends at byte {end}"
         if unpacked > chunk.uncompressed:
             return f"pages of {unpacked} bytes up to byte {at}, {chunk.uncompressed} in the footer"
-        if "crc" in page and _crc(source, at, packed) != page["crc"] & 0xFFFFFFFF:
+        crc = page.get("crc")
+        if isinstance(crc, int) and _crc(source, at, packed) != crc & 0xFFFFFFFF:
             return f"a checksum that does not fit the page at byte {at}"
         at += packed
     if values != chunk.values:

@@ -13,6 +13,7 @@ from trueup.gates.errors import Unreadable
 from trueup.gates.read.columns.footer import Footer, RowGroup, read_footer
 from trueup.gates.read.columns.pages import flaw_of_pages
 from trueup.gates.read.columns.parquet_cells import ParquetCells
+from trueup.gates.read.columns.quiet import Damaged, guarded
 from trueup.gates.read.limits import Fault
 from trueup.gates.read.rows.engine import Batch
 from trueup.gates.read.sources.source import Source
@@ -93,9 +94,10 @@ class ParquetReader:
                 break
             first, size = group.first_row + low, min(height, group.rows - low)
             try:
-                frame = self._slice(group, first - 1, size)
-            except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-                damage = f"rows {first} to {first + size - 1}: {str(error)[:200]}"
+                with guarded():
+                    frame = self._slice(group, first - 1, size)
+            except Damaged as error:
+                damage = f"rows {first} to {first + size - 1}: {error}"
                 break
             if frame.height != size:
                 damage = f"{frame.height} rows read where the footer says {size}"
@@ -134,14 +136,15 @@ class ParquetReader:
 def _opened(path: Path, name: str, footer: Footer) -> pl.LazyFrame:
     """The file as the engine sees it, which must have the columns that its footer names."""
     try:
-        scan = pl.scan_parquet(
-            os.path.abspath(path), glob=False, hive_partitioning=False, use_statistics=False,
-            cache=False,
-        )  # fmt: skip
-        schema = scan.collect_schema()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        with guarded():
+            scan = pl.scan_parquet(
+                os.path.abspath(path), glob=False, hive_partitioning=False, use_statistics=False,
+                cache=False,
+            )  # fmt: skip
+            schema = scan.collect_schema()
+    except Damaged as error:
         raise Unreadable(
-            "is parquet that cannot be read", where=name, got=str(error)[:200],
+            "is parquet that cannot be read", where=name, got=str(error),
             expected="parquet of format version 1 or 2",
         ) from None  # fmt: skip
     if tuple(schema) != footer.names:

@@ -22,6 +22,22 @@ class ThriftError(Exception):
     """The bytes are no such structure."""
 
 
+def whole(found: Mapping[str, Any], name: str) -> int:
+    """A field that must be there, and be a number that is not negative."""
+    value = found.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ThriftError(f"{value!r} as {name}"[:80])
+    return value
+
+
+def structs(found: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """A field that is a list of structures; empty if it is not there."""
+    value = found.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ThriftError(f"something else than structures as {name}")
+    return value
+
+
 class Compact:
     """A cursor over the bytes of one structure."""
 
