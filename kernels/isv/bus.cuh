@@ -13,4 +13,9 @@ __device__ __forceinline__ float clip(float x, float low, float high) {
   return x < low ? low : (x > high ? high : x);
 }
 
+// (1 - alpha) prev + alpha obs, each step rounded by itself: never fused, so every build agrees.
+__device__ __forceinline__ float blend(float prev, float obs, float alpha) {
+  return __fadd_rn(__fmul_rn(1.0f - alpha, prev), __fmul_rn(alpha, obs));
+}
+
 }  // namespace trueup

@@ -134,7 +134,8 @@ class Contract:
     def arg(self, name: str) -> Arg:
         """Return the argument of that name; the bus is one of a launch's arguments."""
         if self.bus is not None and name == self.bus.name:
-            return Arg(name, "inout", "f32")
+            written = any(arg.slot is not None and arg.role != "in" for arg in self.args)
+            return Arg(name, "inout" if written else "in", "f32")
         return next(arg for arg in self.args if arg.name == name)
 
     def with_role(self, *roles: str) -> tuple[Arg, ...]:
