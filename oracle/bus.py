@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.oracle.backends.base import AnyArray, Buffer, Fault, RunOptions
+from trueup.oracle.backends.base import AnyArray, Buffer, Fault, Role, RunOptions
 from trueup.oracle.contract import Arg, Bus, Contract
 from trueup.oracle.inputs import Draw
 from trueup.oracle.memory import filled
@@ -47,7 +47,8 @@ def bus_buffer(contract: Contract, draw: Draw, options: RunOptions) -> Buffer | 
         else:
             start = draw.native[arg.name]
         words[place] = np.ascontiguousarray(start).reshape(-1).view(np.uint32)
-    return Buffer(bus.name, "inout", _F32, storage.shape, storage)
+    role: Role = "inout" if any(arg.role != "in" for arg in _slots(contract)) else "in"
+    return Buffer(bus.name, role, _F32, storage.shape, storage)
 
 
 def split(contract: Contract, storage: AnyArray) -> dict[str, AnyArray]:
