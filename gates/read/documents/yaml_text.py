@@ -106,6 +106,7 @@ class _Composer:
         """A scalar, or the start of a mapping or a sequence."""
         import yaml
 
+        end = event.end_mark.index
         self.members += 1
         if self.members > self.limits.max_nodes:
             self.stop("document_too_large", f"more than {self.limits.max_nodes} values", at)
@@ -117,7 +118,7 @@ class _Composer:
         is_key = level is not None and isinstance(level.value, dict) and level.key is None
         if isinstance(event, yaml.ScalarEvent):
             if event.style:
-                self.quoted.append((at, event.end_mark.index))
+                self.quoted.append((at, end))
             plain = event.implicit[0] and event.tag is None
             if is_key:
                 self.take_key(event.value, plain, at)
