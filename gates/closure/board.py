@@ -91,7 +91,8 @@ def _issues(document: Document, place: Place, point: Point) -> list[Issue]:
         issue = _issue(index, one)
         if issue is None:
             where = document.where(index)
-            point.unknown("board_unreadable", where, "no number or no state", place.shown)
+            got = "an issue without number, state, or a list of labels"
+            point.unknown("board_unreadable", where, got, place.shown)
         else:
             issues.append(issue)
     return issues
@@ -104,7 +105,10 @@ def _issue(index: int, one: Any) -> Issue | None:
     state = _word(one.get("state"))
     if not isinstance(number, int) or isinstance(number, bool) or not state:
         return None
-    labels = [_label(label) for label in _list(one.get("labels"))]
+    named = one.get("labels", [])
+    labels = [_label(label) for label in named] if isinstance(named, list) else [""]
+    if not all(labels):
+        return None
     words = {_word(label) for label in labels} | {_word(one.get("status"))}
     words |= {_word(label.rpartition("::")[2]) for label in labels}  # status::doing
     stated = one.get("phase")
@@ -120,13 +124,10 @@ def _issue(index: int, one: Any) -> Issue | None:
     return Issue(index, number, phase, state, frozenset(words), text)
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _label(label: Any) -> str:
-    """GitHub lists objects with a name, GitLab plain names."""
-    return str(label.get("name", "")) if isinstance(label, dict) else str(label)
+    """GitHub lists objects with a name, GitLab plain names; anything else has none."""
+    name = label.get("name") if isinstance(label, dict) else label
+    return name if isinstance(name, str) else ""
 
 
 def _word(value: Any) -> str:
@@ -152,8 +153,9 @@ def _judge(
     if ticket.thread.number is not None and own is None:
         got = f"no issue {ticket.thread.number} among {len(issues)}"
         point.flaw("board_ticket", Where(), got, place.shown)
-    elif own is not None and own.phase is not None and own.phase != phase:
-        got = f"phase {own.phase} on the board, {show(ticket.phase)} in the ticket"
+    elif own is not None and own.phase != phase:
+        on_board = "no phase" if own.phase is None else f"phase {own.phase}"
+        got = f"{on_board} on the board, {show(ticket.phase)} in the ticket"
         point.flaw("board_ticket", document.where(own.index), got, place.shown)
     for issue in issues:
         if issue.state not in _OPEN | _CLOSED:

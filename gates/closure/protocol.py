@@ -124,7 +124,7 @@ def _dates(export: Export, point: Point, now: datetime) -> None:
             point.unknown("thread_time", where, got)
         elif comment.created > now + _SKEW:
             point.flaw("thread_time", where, f"{comment.created_text} lies in the future")
-        elif opened is not None and comment.created < opened - _SKEW:
+        elif comment.created < opened - _SKEW:
             got = f"{comment.created_text} is before the ticket was opened"
             point.flaw("thread_time", where, got)
 
@@ -147,7 +147,9 @@ def _untouched(plan: Comment, export: Export, work: Work | None, point: Point) -
     where = export.where(*plan.at)
     if plan.hidden:
         point.flaw("plan_edited", where, "the comment is hidden")
-    if plan.edited is True:
+    if plan.edited is None:
+        point.unknown("plan_edited", where, "the export does not say whether it was edited")
+    elif plan.edited is True:
         point.unknown("plan_edited", where, "edited, and the export does not say when")
     elif isinstance(plan.edited, datetime):
         if work is None or work.first is None:

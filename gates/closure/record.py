@@ -44,8 +44,8 @@ def judge_record(
     judge_belongs(record, ticket, ask("record: is the ticket's"))
     judge_verdict(record, criteria, ask("record: verdicts"))
     judge_criteria(record, ticket, criteria, ask("record: criteria"))
-    judge_commands(record, ask("record: commands"))
-    judge_hashes(record, files, ask("record: hashes"))
+    judge_commands(record, ticket, ask("record: commands"))
+    judge_hashes(record, ticket, files, ask("record: hashes"))
     previous = None
     if ticket.evidence.previous is not None:
         previous = read_record(ticket, files, docket, "previous")

@@ -9,6 +9,7 @@ from typing import Any
 from trueup.gates.closure.docket import Point
 from trueup.gates.closure.exact import rational
 from trueup.gates.closure.files import Files, Place
+from trueup.gates.closure.model import Ticket
 from trueup.gates.closure.record_form import Record
 from trueup.gates.closure.shell import faults
 from trueup.gates.closure.thread import moment
@@ -20,8 +21,13 @@ _RATIO = re.compile(r"grad.*(?:ratio|norm)|(?:ratio|norm).*grad", re.IGNORECASE)
 _MAX_FILES = 20_000
 
 
-def judge_commands(record: Record, point: Point) -> None:
-    """Every command succeeded, can be run again, and has a date that says its zone."""
+def judge_commands(record: Record, ticket: Ticket, point: Point) -> None:
+    """All of the ticket's are there; each succeeded, can be run again, and is dated."""
+    there = {" ".join(one["cmd"].split()) for _, one in record.each("commands")}
+    for command in ticket.commands:
+        if " ".join(command.line.split()) not in there:
+            got = f"{show(command.line, 40)} of the ticket is not in it"
+            point.flaw("record_command", record.where("commands"), got)
     for at, one in record.each("commands"):
         if one["exit_code"] != 0:
             got = f"exit code {one['exit_code']}"
@@ -33,8 +39,14 @@ def judge_commands(record: Record, point: Point) -> None:
             point.unknown("record_command", record.where(*at, "started_at"), got)
 
 
-def judge_hashes(record: Record, files: Files, point: Point) -> None:
-    """Every hash is that of a file of the run."""
+def judge_hashes(record: Record, ticket: Ticket, files: Files, point: Point) -> None:
+    """Every hash is that of a file of the run, and none of the ticket's is left out."""
+    for kind, key in (("checkpoint", "checkpoints"), ("eval", "evals")):
+        there = {one["sha256"] for _, one in record.each(key)}
+        for listed in ticket.files:
+            if listed.kind == kind and listed.sha256 not in there:
+                got = f"{kind} {listed.name} of the ticket is not in it"
+                point.flaw("record_hash", record.where(key), got)
     wanted = [
         *((at, one["log_sha256"], one["cmd"], "") for at, one in record.each("commands")),
         *((at, one["sha256"], one["path_id"], one["path_id"]) for at, one in

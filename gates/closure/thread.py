@@ -15,17 +15,20 @@ from typing import Any
 
 from trueup.gates.documents.model import Pointer
 
+_FIRST, _LAST = 1971, 9000  # years in which one can still reckon with offsets and minutes
+
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """One comment. `edited` is when, or True where the export only says that it was."""
+    """One comment. `edited` is when; True or False where the export says no more; None where it
+    says nothing."""
 
     at: Pointer
     author: str
     body: str
     created: datetime | None
     created_text: str
-    edited: datetime | bool = False
+    edited: datetime | bool | None = False
     hidden: bool = False
 
 
@@ -40,7 +43,7 @@ class Discussion:
     author: str
     assignees: tuple[str, ...]
     body: str
-    created: datetime | None
+    created: datetime
     closed: datetime | None
     comments: tuple[Comment, ...] = field(default=())
 
@@ -53,7 +56,8 @@ def moment(text: object) -> datetime | None:
         value = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return value if value.tzinfo is not None and len(text) > 10 else None
+    dated = value.tzinfo is not None and len(text) > 10 and _FIRST <= value.year <= _LAST
+    return value if dated else None
 
 
 def read_discussion(data: Any) -> Discussion | str:
@@ -66,6 +70,9 @@ def read_discussion(data: Any) -> Discussion | str:
     number = data.get("iid" if gitlab else "number")
     if not isinstance(number, int) or isinstance(number, bool):
         return f"has no {'iid' if gitlab else 'number'}: export it with that field"
+    opened = moment(_first(data, "createdAt", "created_at"))
+    if opened is None or not _text(data, "title"):
+        return "has no title, or no date on which it was opened: export it with title and createdAt"
     comments = list(_gitlab_comments(data) if gitlab else _github_comments(data))
     problem = next((one for one in comments if isinstance(one, str)), None)
     if problem is not None:
@@ -79,7 +86,7 @@ def read_discussion(data: Any) -> Discussion | str:
         author=_login(data.get("author") or data.get("user")),
         assignees=_assignees(data),
         body=_text(data, "body", "description"),
-        created=moment(_first(data, "createdAt", "created_at")),
+        created=opened,
         closed=moment(_first(data, "closedAt", "closed_at")),
         comments=tuple(sorted(kept, key=lambda one: (one.created is None, one.created or _EVER))),
     )
@@ -143,21 +150,22 @@ def _gitlab_comments(data: dict[str, Any]) -> Iterator[Comment | str]:
 
 
 def _comment(one: Any, at: Pointer) -> Comment | str:
-    """One comment of either form."""
+    """One comment of either form; a field of another type is not guessed at."""
+    said = f"comment {at[-1]}"
     if not isinstance(one, dict):
-        return f"comment {at[-1]} is no object"
+        return f"{said} is no object"
+    author, body = _login(one.get("author") or one.get("user")), one.get("body")
     written = _first(one, "createdAt", "created_at")
+    flags = (one.get("includesCreatedEdit", False), one.get("isMinimized", False))
+    if not author:
+        return f"{said} names no author"
+    if not isinstance(body, str) or not isinstance(written, str):
+        return f"{said} has no {'date' if isinstance(body, str) else 'text'}"
+    if not all(isinstance(flag, bool) for flag in flags):
+        return f"{said}: includesCreatedEdit and isMinimized are true or false"
     created = moment(written)
     changed = moment(_first(one, "lastEditedAt", "last_edited_at", "updatedAt", "updated_at"))
-    edited: datetime | bool = bool(one.get("includesCreatedEdit"))
+    edited: datetime | bool | None = flags[0] if "includesCreatedEdit" in one else None
     if changed is not None and created is not None:
         edited = changed if changed > created else False
-    return Comment(
-        at=at,
-        author=_login(one.get("author") or one.get("user")),
-        body=_text(one, "body"),
-        created=created,
-        created_text=str(written),
-        edited=edited,
-        hidden=bool(one.get("isMinimized")),
-    )
+    return Comment(at, author, body, created, written, edited, flags[1])
