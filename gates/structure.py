@@ -18,6 +18,7 @@ _TYPES = {
     "boolean": "true or false",
     "array": "a list, or tables with a head in two brackets: [[name]]",
     "object": "a table",
+    "null": "null",
 }
 
 
