@@ -27,7 +27,7 @@ from trueup.gates.closure.runs import Gate, Judging
 from trueup.gates.closure.statement import build
 from trueup.gates.closure.ticket import read_ticket
 from trueup.gates.closure.words import hidden, placeholder
-from trueup.gates.findings import Where, show
+from trueup.gates.findings import Verdict, Where, show
 from trueup.gates.settings.model import Settings
 
 _WORDS = ("title", "text", "reason", "none")  # texts in which TBD is no name of a file
@@ -145,10 +145,19 @@ class _Closing:
             return closure
         warned = any(one.severity == "warning" for one in closure.all_findings)
         text = build(
-            closure.subjects, ticket.commit, self.judging.configuration(), criteria,
-            closure.points, ticket.thread.url, warned,
+            closure.subjects, ticket.commit, self.judging.configuration(closure.gates), criteria,
+            closure.points, _rules(closure.gates), ticket.thread.url, warned,
         )  # fmt: skip
         return replace(closure, statement=text)
+
+
+def _rules(gates: tuple[Verdict, ...]) -> list[str]:
+    """The profile's rules that read something and held, on every run that they applied to."""
+    seen: dict[str, set[str]] = {}
+    for gate in gates:
+        for rule in gate.rules:
+            seen.setdefault(rule.id, set()).add(rule.status)
+    return sorted(rule for rule, found in seen.items() if found - {"not_applied"} == {"true"})
 
 
 def _texts(ticket: Ticket, docket: Docket) -> None:

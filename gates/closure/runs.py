@@ -161,8 +161,8 @@ class Judging:
                 )
         return None
 
-    def configuration(self) -> list[dict[str, Any]]:
-        """What was asked: the ticket and the profile, as in-toto describes resources."""
+    def configuration(self, verdicts: tuple[Verdict, ...]) -> list[dict[str, Any]]:
+        """What was asked: ticket, profile and settings, as in-toto describes resources."""
         own = next(iter(self.files.subjects().items()))
         profile: dict[str, Any] = {
             "name": self.ticket.profile,
@@ -176,4 +176,13 @@ class Judging:
             "digest": {"sha256": own[1]},
             "annotations": {"role": "ticket", "id": self.ticket.id},
         }
-        return [ticket, profile]
+        settings = [
+            {
+                "name": os.path.basename(one.settings),
+                "digest": {"sha256": one.settings_digest.removeprefix("sha256:")},
+                "annotations": {"role": "settings"},
+            }
+            for one in verdicts[:1]
+            if one.settings
+        ]
+        return [ticket, profile, *settings]

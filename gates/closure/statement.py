@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Collection
 from importlib import resources
 from typing import Any
 
@@ -33,12 +34,17 @@ def build(
     configuration: list[dict[str, Any]],
     criteria: tuple[CriterionOutcome, ...],
     points: tuple[Point, ...],
+    rules: Collection[str],
     url: str | None,
     warned: bool,
 ) -> str:
-    """The text of the statement of a ticket that may be closed."""
+    """The text of the statement of a ticket that may be closed.
+
+    `rules` are those of the profile that held on every run; `warned`: a gate warned of something.
+    """
     passed = [f"criterion: {one.id}" for one in criteria if one.status == "holds"]
     passed += [one.name for one in points if one.passed and not one.warned]
+    passed += [f"rule: {rule}" for rule in rules]
     warnings = [f"criterion: {one.id}" for one in criteria if one.status == "waived"]
     warnings += [one.name for one in points if one.passed and one.warned]
     listed: list[dict[str, Any]] = [

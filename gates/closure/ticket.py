@@ -43,11 +43,6 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def template() -> str:
-    """A commented `ticket.toml` that is of the right form, and that no run can be closed with."""
-    return (resources.files("trueup.gates.closure") / "ticket.template.toml").read_text("utf-8")
-
-
 def read_ticket(path: Path, name: str | None = None) -> tuple[Ticket, str]:
     """The ticket and its SHA-256. Raises `ClosureError` with line and key."""
     shown = name or str(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -249,11 +250,20 @@ def _commit(
         point.unknown("statement_missing", where, str(error))
 
 
-def _repository(files: Files, ticket: str) -> Path | None:
-    folder = (files.root / ticket).parent
-    for above in (folder, *folder.parents):
+def _repository(files: Files, name: str) -> Path | None:
+    """The repository the ticket names, else the nearest one above it."""
+    found = files.find("ticket", name)
+    if not isinstance(found, Place):
+        return None
+    with suppress(ClosureError):
+        relative = read_ticket(found.path, found.shown)[0].repository
+        if relative is not None:
+            inside = os.path.join(os.path.dirname(name), relative)
+            place = files.find("ticket", inside, folder=True)
+            return place.path if isinstance(place, Place) else None
+    for above in found.path.parents:
         if (above / ".git").exists():
             return above
         if above == files.root:
-            return None
+            break
     return None

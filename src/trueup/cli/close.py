@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trueup.cli.guard import NOT_PASSED, PASSED
+from trueup.cli.guard import NOT_PASSED, PASSED, complain
 from trueup.cli.options import ConfigOption, GateFormat, NoConfigOption
 from trueup.cli.settings import chosen_settings
 from trueup.errors import FaceError
@@ -94,6 +94,8 @@ def close(
             from trueup.render.files import write_report
 
             write_report(place.parent, place.name, closure.statement)
+    if not closure.passed and os.path.lexists(place):
+        complain(f"{place}: is the statement of an earlier closing; it was left as it is")
     raise typer.Exit(PASSED if closure.passed else NOT_PASSED)
 
 

@@ -84,19 +84,20 @@ def criterion_lines(one: CriterionOutcome) -> Iterator[str]:
 
 def place_of(one: CriterionOutcome) -> str:
     """Where the value stands, as editors can follow it."""
-    where = str(one.where)
     if not one.artifact:
         return one.source
-    spaced = " " if where.startswith(" ") or not where else ":"
-    return f"{one.artifact}{spaced}{where.strip()}".rstrip(": ") + f" ({one.source})"
+    where = str(one.where).strip()
+    if where.startswith(":"):  # a key without a line
+        where = f" {where.lstrip(':')}"
+    return f"{one.artifact}{':' if where and where[0] != ' ' else ''}{where} ({one.source})"
 
 
 def points_line(points: Iterable[Point]) -> str:
     """How many questions were asked, and how they were answered."""
     counts: Counter[str] = Counter(point.answer for point in points)
-    words = {"holds": "hold", "does not hold": "do not hold", "not asked": "were not asked"}
+    words = {"holds": "yes", "does not hold": "no", "cannot be determined": "undetermined"}
     said = [f"{counts[one]} {words.get(one, one)}" for one in _ANSWERS if counts[one]]
-    return f"{plural(sum(counts.values()), 'question')}: {', '.join(said)}"
+    return f"{plural(sum(counts.values()), 'question')} asked: {', '.join(said)}"
 
 
 def closure_summary(closure: Closure) -> str:
