@@ -18,6 +18,11 @@ _LIMITS = Limits(max_document=64 << 20, max_nodes=2_000_000)  # thousands of ten
 def load_layout(path: Path, name: str | None = None) -> LayoutFile:
     """The layout. Raises `Unreadable` with file, line and key if it is not what the schema says."""
     shown = str(path) if name is None else name
+    return _layout(read_checked(path, shown, "layout/layout", "a layout"), shown)
+
+
+def read_checked(path: Path, shown: str, schema: str, what: str) -> Document:
+    """A TOML file without faults that fits its schema; raises `Unreadable` otherwise."""
     document, faults = load_document(path, shown, "layout", limits=_LIMITS)
     if faults:
         first = faults[0]
@@ -25,16 +30,16 @@ def load_layout(path: Path, name: str | None = None) -> LayoutFile:
             f"is not fit to be read ({first.kind.removeprefix('document_').replace('_', ' ')})",
             where=f"{shown}:{first.line or ''}", got=first.got, fix="correct the file",
         )  # fmt: skip
-    problems = breaks(document.data, "layout/layout")
+    problems = breaks(document.data, schema)
     if problems:
-        first_break = next((one for one in problems if one.fix), problems[0])  # a name misspelt
+        # A key that was misspelt says more than the one that is missing for it.
+        told = next((one for one in problems if one.fix), problems[0])
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        where = document.where(*first_break.pointer)
         raise Unreadable(
-            "is not a layout", where=f"{shown}:{where}", got=f"{first_break.got}{more}",
-            expected=first_break.expected, fix=first_break.fix,
+            f"is not {what}", where=f"{shown}:{document.where(*told.pointer)}",
+            got=f"{told.got}{more}", expected=told.expected, fix=told.fix,
         )  # fmt: skip
-    return _layout(document, shown)
+    return document
 
 
 def _layout(document: Document, name: str) -> LayoutFile:

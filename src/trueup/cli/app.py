@@ -16,6 +16,8 @@ from trueup.cli.explain import explain
 from trueup.cli.fingerprint import fingerprint
 from trueup.cli.gate import gate
 from trueup.cli.guard import Guarded
+from trueup.cli.init import init
+from trueup.cli.registry import registry
 from trueup.cli.verify import verify
 
 EPILOG = (
@@ -60,7 +62,9 @@ for _command, _line in (
     (close, "Hold a ticket to its evidence; write its statement."),
     (bundle, "Bundle runs' artifacts with their digests."),
     (explain, "Tell what a rule asks, why, and how to fix it."),
+    (registry, "Hold the reset registry, and state, to the layout."),
     (equations, "List the equations, their sources and readings."),
+    (init, "Write a trueup.toml and a ticket.toml to start from."),
     (doctor, "Say what this machine can do, and what it lacks."),
 ):
     app.command(cls=Guarded, short_help=_line)(_command)

@@ -49,7 +49,7 @@ def show(
     ] = None,
 ) -> None:
     """Print the fingerprint and its two lanes, or constants that compute it again."""
-    file, value = _judged(layout)
+    file, value = judged_layout(layout)
     if emit is not None:
         from trueup.emit.layout import emit as write
 
@@ -71,7 +71,7 @@ def diff(
     from trueup.gates.layout.diff import diff_layouts, judge_diff
     from trueup.render.fingerprint import show_diff
 
-    (old, old_value), (new, new_value) = _judged(before), _judged(after)
+    (old, old_value), (new, new_value) = judged_layout(before), judged_layout(after)
     change = diff_layouts(old, new)
     collector = Collector()
     judge_diff(change, new, collector)
@@ -99,7 +99,7 @@ def check(
     from trueup.reference.isv.layout import hexadecimal
     from trueup.render.fingerprint import show_check
 
-    file, value = _judged(layout)
+    file, value = judged_layout(layout)
     collector = Collector()
     stored = read_stored(checkpoint, str(checkpoint), file, collector)
     if stored.fingerprint is not None and stored.fingerprint != value:
@@ -109,7 +109,7 @@ def check(
     _exit(collector)
 
 
-def _judged(path: Path) -> tuple[LayoutFile, int]:
+def judged_layout(path: Path) -> tuple[LayoutFile, int]:
     """The layout and its fingerprint; a layout that breaks a rule has none: the command ends."""
     from trueup.gates.collector import Collector
     from trueup.gates.layout.load import load_layout

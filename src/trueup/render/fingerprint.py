@@ -95,6 +95,26 @@ def show_check(
         print(f"pass: {stored.name} ({stored.form}) has the layout {hexadecimal(value)}")
 
 
+def show_registry(
+    names: int, compared: int, findings: tuple[Finding, ...], format: TableFormat
+) -> None:
+    """Print whether every stateful name is registered, and reset as its category says."""
+    failed = any(finding.severity == "error" for finding in findings)
+    if format is TableFormat.JSON:
+        _json(
+            {
+                "verdict": "fail" if failed else "pass",
+                "names": names,
+                "compared": compared,
+                "findings": [finding.to_dict() for finding in findings],
+            }
+        )
+        return
+    show_findings(findings)
+    over = f", {compared} compared over the boundary" if compared else ""
+    print(f"{'fail' if failed else 'pass'}: {names} stateful names{over}")
+
+
 def show_findings(findings: Iterable[Finding]) -> None:
     """Print findings in full."""
     out = console()
