@@ -222,6 +222,13 @@ def test_a_column_that_was_never_filled_counts_as_null(tmp_path: Path) -> None:
     assert [(fault.kind, fault.key) for fault in faults] == [("empty_column", "b")]
 
 
+def test_a_row_of_nulls_holds_nothing(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"step": [1, None, 3], "x": [1.5, None, None]})
+    rows, (fault,) = read(written(tmp_path / "x.parquet", frame))
+    assert [row["#"] for row in rows] == [1, 3]
+    assert (fault.kind, fault.row, fault.key) == ("empty_row", 2, None)
+
+
 def test_a_late_key_is_reported_as_in_other_forms(tmp_path: Path) -> None:
     cells = [None] * 2_500 + [1.5] * 10
     frame = pl.DataFrame({"step": range(2_510), "x": cells})

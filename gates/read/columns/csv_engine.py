@@ -166,8 +166,11 @@ class CsvEngine:
                     found[index][name] = value
                 if flaw is not None:
                     flaws.append(CellFlaw(index, flaw.kind, name, flaw.got, flaw.withheld))
-        rows = [found.get(index) for index in range(len(split))]
-        return rows, flaws
+        faulty = {flaw.index for flaw in flaws}
+        for index, row in found.items():
+            if not row and index not in faulty:
+                flaws.append(CellFlaw(index, "empty_row", None, "empty cells alone", True))
+        return [found.get(index) for index in range(len(split))], flaws
 
     def _cell_flaw(
         self, flaw: CellFlaw, row: dict[str, Any] | None, record: Record, number: int

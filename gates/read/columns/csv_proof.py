@@ -89,7 +89,8 @@ def _shaped(frame: pl.DataFrame, newlines: int, commas: int) -> bool:
 
 
 def _selected(frame: pl.DataFrame, places: Sequence[Place]) -> pl.DataFrame | None:
-    """The columns that are known, by name; None if there is none, or an unknown one has a value."""
+    """The known columns by name. None if there is none, if an unknown one has a value, or if a
+    row holds nothing."""
     unknown = [i for i, one in enumerate(places) if one.name is not None and one.kind is None]
     nulls = frame.null_count().row(0)
     if any(nulls[index] != frame.height for index in unknown):
@@ -98,7 +99,11 @@ def _selected(frame: pl.DataFrame, places: Sequence[Place]) -> pl.DataFrame | No
     if not known:
         return None
     series = [frame.to_series(index).alias(one.name or "") for index, one in known]
-    return pl.DataFrame(series, height=frame.height)
+    out = pl.DataFrame(series, height=frame.height)
+    if all(one.null_count() for one in series):
+        empty = out.select(pl.all_horizontal(pl.all().is_null()).any()).item()
+        return None if empty else out
+    return out
 
 
 def _widened(frame: pl.DataFrame, places: Sequence[Place]) -> pl.DataFrame:

@@ -31,7 +31,9 @@ class _Rows:
     steps: pl.Series | None
     report: Callable[[Fault], None]
 
-    def cells(self, kind: str, key: str, which: pl.Series, shown: Callable[[int], str]) -> None:
+    def cells(
+        self, kind: str, key: str | None, which: pl.Series, shown: Callable[[int], str]
+    ) -> None:
         """A fault for each of the first cells, and one for all others, placed at the last."""
         places = which.arg_true().to_list()
         last = places[-1:] if len(places) > _EXAMPLES else []
@@ -41,6 +43,13 @@ class _Rows:
             known = step if isinstance(step, int) and not isinstance(step, bool) else None
             row = int(self.numbers[at])
             self.report(Fault(kind, shown(at), None, None, row, known, key, count))
+
+
+def _empty_rows(frame: pl.DataFrame) -> pl.Series:
+    """Which rows hold nothing."""
+    if all(series.null_count() for series in frame.get_columns()):
+        return frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
 
 
 class ParquetCells:
@@ -75,7 +84,8 @@ class ParquetCells:
         columns = self._columns(frame)
         steps = columns[self._step_key][1] if self._step_key in columns else None
         rows = _Rows(numbers, steps, self._report)
-        withheld = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+        withheld = _empty_rows(frame)
+        rows.cells("empty_row", None, withheld, lambda _: "nulls alone")
         for flaw in self._unfolder.flaws:
             rows.cells(flaw.kind, flaw.key, flaw.rows, flaw.words)
             withheld |= flaw.rows

@@ -18,7 +18,7 @@ from trueup.gates.read.rows.proof import asked_schema, counts, proven, tier_b
 from trueup.gates.read.rows.scanner import Flaw, scan
 from trueup.gates.read.rows.shape import Node, Row
 from trueup.gates.read.rows.table import CellFlaw, Table
-from trueup.gates.read.rows.unfinished import unfinished
+from trueup.gates.read.rows.unfinished import cut_off, unfinished
 
 # Flaws of a row that is nevertheless seen to be one complete object.
 _WHOLE = frozenset(
@@ -120,7 +120,9 @@ class Engine:
             if row is not None or all(flaw.kind in _WHOLE for flaw in flaws):
                 self.recognised += 1
             last = cut_at_end and index == len(raws) - 1
-            for flaw in unfinished(raw.text, flaws) if last and self.live else flaws:
+            if last:
+                flaws = unfinished(raw.text, flaws) if self.live else cut_off(raw.text, flaws)
+            for flaw in flaws:
                 self._row_flaw(flaw, row, raw, first_row + index, last)
         return rows
 

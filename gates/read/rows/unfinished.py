@@ -19,6 +19,14 @@ def unfinished(row: bytes, flaws: list[Flaw]) -> list[Flaw]:
     return [*kept, Flaw("unfinished", f"the line ends after {show(row[-24:])}", len(row))]
 
 
+def cut_off(row: bytes, flaws: list[Flaw]) -> list[Flaw]:
+    """The same of a file that nobody writes: what its missing end explains is a cut."""
+    return [
+        Flaw("cut", flaw.got, flaw.at) if flaw.kind != "blank" and _explained(row, flaw) else flaw
+        for flaw in flaws
+    ]
+
+
 def _explained(row: bytes, flaw: Flaw) -> bool:
     """Whether more text could still make this right."""
     if flaw.kind in ("cut", "blank"):

@@ -6,6 +6,7 @@ one more decompression and saves a copy of the text on the disk.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -32,11 +33,12 @@ class _Window:
     start: int = 0
     end: int = 0
 
-    def add(self, block: bytes, keep: int) -> None:
-        """Append a block, and let go of those that lie far behind."""
+    def add(self, block: bytes, keep: int, wanted: int) -> None:
+        """Append a block; let go of those that lie far behind, and before the wanted offset."""
         self.blocks.append(block)
         self.end += len(block)
-        while self.end - self.start - len(self.blocks[0]) > keep:
+        least = min(self.end - keep, wanted)
+        while self.start + len(self.blocks[0]) <= least:
             self.start += len(self.blocks.popleft())
 
     def cut(self, low: int, high: int) -> bytes:
@@ -58,6 +60,7 @@ class CompressedSource:
         self._inner, self._name, self._limits = inner, name, limits
         self._survey = self._look()
         self._keep = limits.piece + limits.max_row
+        self._lock = threading.Lock()  # a reader may ask from the thread that parses
         self._restart()
 
     @property
@@ -111,7 +114,10 @@ class CompressedSource:
 
     def read_at(self, size: int, at: int) -> bytes:
         """Up to `size` bytes from the offset `at`. Behind the window, it starts once more."""
-        high = min(at + size, self.size)
+        with self._lock:
+            return self._read_at(min(at + size, self.size), at)
+
+    def _read_at(self, high: int, at: int) -> bytes:
         if at < self._window.start:
             self._restart()
         while self._window.end < high:
@@ -122,7 +128,7 @@ class CompressedSource:
                     got=f"{self._window.end} bytes of text, {self.size} a moment before",
                     fix="judge the file when nobody writes it",
                 )  # fmt: skip
-            self._window.add(block, max(self._keep, high - at))
+            self._window.add(block, self._keep, at)
         return self._window.cut(at, high)
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ MAGIC: dict[Codec, bytes] = {"gzip": b"\x1f\x8b", "zstandard": b"\x28\xb5\x2f\xf
 _INPUT = 1 << 16
 _OUTPUT = 1 << 14  # of one call: what is lost where a checksum does not fit
 _SLICE = 1 << 10  # of zstandard input: its blocks may grow to 128 KiB from 4 bytes each
+_TRAILER: dict[Codec, int] = {"gzip": 8, "zstandard": 4}  # a checksum, and for gzip the size
 _WINDOW = 1 << 27  # memory that a zstandard frame may ask for
 
 
@@ -134,14 +135,23 @@ class Stream:
             self._input += more
         return self._input[:size]
 
+    def _before_trailer(self) -> int:
+        """Input up to the last bytes of the file, which are taken by themselves.
+
+        A checksum there that does not fit then costs none of the text before it.
+        """
+        rest = self._source.size - self._at + len(self._input)
+        trailer = _TRAILER[self._codec]
+        return rest - trailer if rest > trailer else max(rest, 0)
+
     def _step(self) -> bytes:
         """One call of the decompressor."""
         member = self._member
         if member is None:
             return b""
-        wants = member.wants()
-        data = self._ahead(wants)
-        if wants and not data:
+        wants = min(member.wants(), self._before_trailer())
+        data = self._ahead(wants)[:wants]
+        if member.wants() and not data:
             self.ending = Ending("cut", self._source.size, "the end of the file inside a stream")
             return b""
         self._input = self._input[len(data) :]
