@@ -18,7 +18,7 @@ from trueup.gates.telemetry.params import (
     at_least,
     choice,
     counts,
-    names,
+    listed,
     period_of,
 )
 from trueup.gates.telemetry.past import Past
@@ -36,6 +36,7 @@ def _records(view: View, *wanted: str) -> Iterator[tuple[str, list[str]]]:
 def _open_gate(view: View) -> list[Probe]:
     threshold = view.config.get(view.param("threshold"))
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        view.state["reason"] = f"{view.param('threshold')} is no number"
         return []
     low = threshold - abs(threshold) * float(view.param("rel"))
     out = []
@@ -214,6 +215,6 @@ CHECKS = (
         {"tokens": _TEXT, "pending": _TEXT, "skipped": (list,), "length": (str, int),
          "carry": (bool,), "cleared": (bool,), **_PERIODS},
         ("carry", "cleared", "periods"), build=_conserved,
-        problem=asks(names("skipped"), counts("periods")),
+        problem=asks(listed("skipped"), counts("periods")),
     ),
 )  # fmt: skip

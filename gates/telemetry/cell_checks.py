@@ -89,6 +89,10 @@ def _one_of(view: View) -> list[Probe]:
     return _each(view, among)
 
 
+def _none_of(view: View) -> list[Probe]:
+    return [Probe(p.key, ~p.ok | pl.col(p.key).is_null(), p.shown) for p in _one_of(view)]
+
+
 def _at_most(view: View) -> list[Probe]:
     high = bound(view.param("max"))
     return _numbers(view, lambda n: exact(view, n) <= high)
@@ -171,6 +175,7 @@ CHECKS = (
         {"min": _BOUND, "max": _BOUND}, build=_between, problem=rising("min", "max"),
     ),
     Check("one_of", "cells", "one of `values`", {"values": (list,)}, build=_one_of),
+    Check("none_of", "cells", "none of `values`", {"values": (list,)}, build=_none_of),
     Check(
         "matches", "cells", "a string that `regex` matches in full",
         {"regex": (str,)}, build=_matches, problem=_compiles,

@@ -15,7 +15,8 @@ from trueup.gates.telemetry.params import asks, at_least
 from trueup.gates.telemetry.probe import Check, RunResult, View
 
 Bits = np.ndarray[Any, np.dtype[np.uint64]]
-_ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))  # two mixes, 128 bits
+_ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # two mixes: 128 bits in all
+_WORD = 1 << 64
 
 
 @dataclass(slots=True)
@@ -40,20 +41,18 @@ class _Print:
             return
         bits = np.ascontiguousarray(known).view(np.uint64)
         self.count += len(known)
-        self.first = int(np.uint64(self.first) + _mixed(bits, places, _ODD[0]))
-        self.second = int(np.uint64(self.second) + _mixed(bits, places, _ODD[1]))
+        self.first = (self.first + _mixed(bits, places, _ODD[0])) % _WORD
+        self.second = (self.second + _mixed(bits, places, _ODD[1])) % _WORD
         self.low, self.high = min(self.low, known.min()), max(self.high, known.max())
 
 
-def _mixed(bits: Bits, places: Bits, odd: np.uint64) -> np.uint64:
+def _mixed(bits: Bits, places: Bits, odd: int) -> int:
     """A sum over rows that depends on every bit and on its row; 64-bit words wrap around."""
-    with np.errstate(over="ignore"):
-        word = (bits ^ (places * odd)) * odd
-        word ^= word >> np.uint64(29)
-        word *= odd
-        word ^= word >> np.uint64(32)
-        total: np.uint64 = np.add.reduce(word)
-    return total
+    word = (bits ^ (places * np.uint64(odd))) * np.uint64(odd)
+    word ^= word >> np.uint64(29)
+    word *= np.uint64(odd)
+    word ^= word >> np.uint64(32)
+    return int(np.add.reduce(word))
 
 
 def _note_prints(view: View) -> None:
@@ -137,6 +136,8 @@ def _apart(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
             got = f"the same as {other} to the last bit, in all {pair.compared} rows"
             if this not in out or copied:
                 out[this] = RunResult(this, not copied, got)
+    if not out:
+        state["reason"] = f"no two columns to compare in {rule.params['min_rows']} rows"
     return list(out.values())
 
 

@@ -8,7 +8,15 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.params import BY, RESUME, Number, asks, at_least, names, setting_number
+from trueup.gates.telemetry.params import (
+    BY,
+    RESUME,
+    Number,
+    asks,
+    at_least,
+    listed,
+    setting_number,
+)
 from trueup.gates.telemetry.past import Past
 from trueup.gates.telemetry.probe import Check, RunResult, View
 
@@ -24,7 +32,7 @@ def _distances(view: View) -> None:
     past = Past(view, [name])
     value = past.value(name).cast(pl.Float64)
     since = past.before(name).cast(pl.Float64).fill_null(past.declared)
-    seen = view.frame.select((value - since).alias("distance"), since.alias("from")).filter(
+    seen = past.frame.select((value - since).alias("distance"), since.alias("from")).filter(
         pl.col("distance") > 0
     )
     past.advance()
@@ -42,8 +50,12 @@ def _distances(view: View) -> None:
 
 def _regular(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     known: dict[float, list[float]] = state.get("distances", {})
+    seen = sum(count for count, _ in known.values())
+    if state.get("interval") is None and seen < rule.params.get("min_rows", 1):
+        state["reason"] = f"no interval, and fewer than {rule.params['min_rows']} distances"
+        return []
     if not known:
-        state.setdefault("reason", "fewer than two rows")
+        state["reason"] = "fewer than two rows"
         return []
     usual = max(known, key=lambda distance: (known[distance][0], -distance))
     interval = state.get("interval") or usual
@@ -71,7 +83,7 @@ def _repeats(view: View) -> None:
     past = Past(view, [step])
     metrics = [name for name in view.names if view.is_number(name) and name != step]
     groups = [name for name in view.rule.params.get("by", ()) if view.has(name)]
-    rows = view.frame.select(
+    rows = past.frame.select(
         past.value(step).cast(pl.Float64).alias("step"),
         (past.declared.is_not_null() & (past.value(step) <= past.furthest)).alias("again"),
         *(pl.col(name).cast(pl.Float64).alias(f"m:{name}") for name in metrics),
@@ -136,16 +148,18 @@ def _agrees(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
 
 CHECKS = (
     Check(
-        "regular", "cells", "no distance between rows is larger than `interval`, or than the usual "
-        "one where none is given",
-        {"interval": (int, str), **BY, **RESUME}, ("interval", *BY, *RESUME),
-        observe=_distances, finish=_regular, problem=asks(names("by"), at_least(1, "interval")),
+        "regular", "cells", "no distance between rows is larger than `interval`; where none is "
+        "given, than the usual one of at least `min_rows`",
+        {"interval": (int, str), "min_rows": (int,), **BY, **RESUME},
+        ("interval", "min_rows", *BY, *RESUME),
+        observe=_distances, finish=_regular,
+        problem=asks(listed("by"), at_least(1, "interval", "min_rows")),
     ),
     Check(
         "repeats_agree", "cells", "steps that a resumed run does again have the same values as "
         "before, within `rel`",
         {"step": (str,), "resume": (str,), "rel": Number, "config_step": (int,), **BY},
         ("rel", "config_step", *BY), observe=_repeats, finish=_agrees,
-        problem=asks(names("by"), at_least(0, "rel")),
+        problem=asks(listed("by"), at_least(0, "rel")),
     ),
 )  # fmt: skip

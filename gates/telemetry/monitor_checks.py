@@ -8,7 +8,7 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.params import BY, Number, asks, at_least, names
+from trueup.gates.telemetry.params import BY, Number, asks, at_least, listed
 from trueup.gates.telemetry.past import MAX_GROUPS, Past
 from trueup.gates.telemetry.probe import (
     Check,
@@ -70,10 +70,8 @@ def _rate_follows(view: View) -> list[Probe]:
             .when(seen == 1).then(grown == least)
             .otherwise(grown.is_between(least, seen))
         )  # fmt: skip
-        past.advance()
-        if past.crowded:
-            ok = pl.lit(None, dtype=pl.Boolean)
-        out.append(Probe(rate, where_present(columns, ok), (value, rate, count)))
+        ok = past.settle(where_present(columns, ok))
+        out.append(Probe(rate, ok, (value, rate, count)))
     return out
 
 
@@ -148,12 +146,12 @@ CHECKS = (
         "changed, by more than `rtol` and `atol`",
         {"value": _TEXT, "rate": _TEXT, "count": _TEXT, "rtol": Number, "atol": Number, **BY},
         ("rtol", "atol", *BY), build=_rate_follows,
-        problem=asks(names("by"), at_least(0, "rtol", "atol")),
+        problem=asks(listed("by"), at_least(0, "rtol", "atol")),
     ),
     Check(
         "no_zero_streak", "cells", "not exactly 0 throughout `epochs` consecutive values of "
         "`epoch`, while `loss`, if it is logged, is not 0",
         {"epochs": (int,), "epoch": _TEXT, "loss": _TEXT, **BY}, ("loss", *BY),
-        observe=_epochs, finish=_no_zero_streak, problem=asks(names("by"), at_least(1, "epochs")),
+        observe=_epochs, finish=_no_zero_streak, problem=asks(listed("by"), at_least(1, "epochs")),
     ),
 )  # fmt: skip

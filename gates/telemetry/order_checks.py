@@ -16,10 +16,10 @@ from trueup.gates.telemetry.params import (
     asks,
     at_least,
     choice,
-    names,
+    listed,
     setting_number,
 )
-from trueup.gates.telemetry.past import MAX_GROUPS, Past
+from trueup.gates.telemetry.past import Past
 from trueup.gates.telemetry.probe import (
     Check,
     Probe,
@@ -29,15 +29,6 @@ from trueup.gates.telemetry.probe import (
     where_present,
     wide,
 )
-
-
-def _ready(past: Past, view: View, ok: pl.Expr) -> pl.Expr:
-    """The condition, unless there are more groups than can be told apart. Ends the batch."""
-    past.advance()
-    if past.crowded:
-        view.state["reason"] = f"more than {MAX_GROUPS} groups"
-        return pl.lit(None, dtype=pl.Boolean)
-    return ok
 
 
 def _increasing(view: View) -> list[Probe]:
@@ -55,7 +46,7 @@ def _rises(view: View, name: str, strict: bool) -> Probe:
     if past.resume is not None:
         ok = _resumed(view, past, name, ok)
         shown += [past.resume] if past.resumes else []
-    return Probe(name, where_present([name], _ready(past, view, ok)), tuple(shown))
+    return Probe(name, where_present([name], past.settle(ok)), tuple(shown))
 
 
 def _resumed(view: View, past: Past, name: str, ok: pl.Expr) -> pl.Expr:
@@ -80,7 +71,7 @@ def _constant(view: View) -> list[Probe]:
     for name in (name for name in view.names if view.has(name)):
         past = Past(view, [name])
         ok = past.value(name) == past.first(name)
-        out.append(Probe(name, where_present([name], _ready(past, view, ok)), (name,)))
+        out.append(Probe(name, where_present([name], past.settle(ok)), (name,)))
     return out
 
 
@@ -97,7 +88,7 @@ def _accumulates(view: View) -> list[Probe]:
     if view.rule.params.get("uneven", False):
         ok = pl.when(between > 1).then(grown > 0).otherwise(ok)
     ok = pl.when(past.value(step).is_null()).then(True).otherwise(ok)
-    ok = _ready(past, view, ok)
+    ok = past.settle(ok)
     return [Probe(total, where_present([total, part, step], ok), (total, part, step))]
 
 
@@ -114,7 +105,7 @@ def _counts_every(view: View) -> list[Probe]:
         ok = grown.is_between((steps / number(every)).floor(), (steps / number(every)).ceil())
     same = number(every) == past.first(every)  # with another factor the sum says nothing
     ok = pl.when(past.value(step).is_null() | (steps < 0) | ~same).then(True).otherwise(ok)
-    ok = _ready(past, view, ok)
+    ok = past.settle(ok)
     return [Probe(count, where_present([count, every, step], ok), (count, step, every))]
 
 
@@ -134,7 +125,7 @@ def _follows(view: View) -> list[Probe]:
     )
     ok = pl.when(past.before(value).is_null() | ~none_falls).then(True).otherwise(ok)
     shown = (value, *others)
-    return [Probe(value, where_present(list(shown), _ready(past, view, ok)), shown)]
+    return [Probe(value, where_present(list(shown), past.settle(ok)), shown)]
 
 
 _ROWS = (*BY, *RESUME)
@@ -144,30 +135,30 @@ CHECKS = (
         "increasing", "cells", "larger than in the row before, or (`strict = false`) not smaller",
         {"strict": (bool,), "interval": (int, str), **BY, **RESUME},
         ("strict", "interval", *_ROWS), build=_increasing,
-        problem=asks(names("by"), at_least(1, "interval")),
+        problem=asks(listed("by"), at_least(1, "interval")),
     ),
     Check(
         "constant", "cells", "the same as in the first row",
-        BY, tuple(BY), build=_constant, problem=names("by"),
+        BY, tuple(BY), build=_constant, problem=listed("by"),
     ),
     Check(
         "accumulates", "row", "`total` grows by `part` with each `step`, or (`uneven`) only grows "
         "where steps in between are not logged",
         {"total": _TEXT, "part": _TEXT, "step": _TEXT, "uneven": (bool,), **BY, **RESUME},
-        ("uneven", *_ROWS), build=_accumulates, problem=names("by"),
+        ("uneven", *_ROWS), build=_accumulates, problem=listed("by"),
     ),
     Check(
         "counts_every", "row", "`count` grows by one every `every` steps (`unit = \"batch\"`), or "
         "with each (`\"update\"`)",
         {"count": _TEXT, "every": _TEXT, "step": _TEXT, "unit": _TEXT, **BY, **RESUME},
         ("unit", *_ROWS), build=_counts_every,
-        problem=asks(names("by"), choice("unit", "batch", "update")),
+        problem=asks(listed("by"), choice("unit", "batch", "update")),
     ),
     Check(
         "follows", "row", "where no key of `with` falls, `value` does not fall, or (`direction = "
         "\"down\"`) does not rise",
         {"value": _TEXT, "with": (list,), "direction": _TEXT, "rel": Number, **BY},
         ("direction", "rel", *BY), build=_follows,
-        problem=asks(names("with", "by"), choice("direction", "up", "down"), at_least(0, "rel")),
+        problem=asks(listed("with", "by"), choice("direction", "up", "down"), at_least(0, "rel")),
     ),
 )  # fmt: skip

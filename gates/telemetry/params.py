@@ -37,7 +37,7 @@ def at_least(low: float, *names: str) -> Problem:
     )
 
 
-def names(*keys: str) -> Problem:
+def listed(*keys: str) -> Problem:
     """Lists of one or more names."""
 
     def ok(value: Any) -> bool:

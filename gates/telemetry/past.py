@@ -17,6 +17,8 @@ from trueup.gates.telemetry.probe import NUMERIC, View, exact, number
 
 MAX_GROUPS = 10_000  # a file can make us remember this many
 _SEP = "\x1f"
+_GROUP, _PLACE = "\0group", "\0place"  # no key has such a name
+_UNKNOWN = pl.Float64()
 
 
 @dataclass(slots=True)
@@ -31,7 +33,7 @@ class _Group:
 
 
 class Past:
-    """Expressions over the rows of a batch. Call `advance` once, after they were made."""
+    """Expressions over the rows of a batch, to be evaluated on `frame`. End with `settle`."""
 
     def __init__(self, view: View, names: list[str]) -> None:
         """`names` are the columns asked for; with `resume` the first of them is the step."""
@@ -44,21 +46,32 @@ class Past:
         self.resumes = self.resume is not None and view.is_number(self.resume)
         segmented = self.resumes or any(group.segment for group in self._groups.values())
         self._plain = not self._by and not segmented
+        self.frame = view.frame if self._plain else self._placed(view.frame)
 
-    @property
-    def crowded(self) -> bool:
-        """More groups than are remembered: nothing can be said of the rows."""
-        return len(self._groups) > MAX_GROUPS
+    def _placed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The rows with their group, and their group and segment, as text."""
+        group = pl.concat_str(
+            [pl.lit(""), *(pl.col(name).cast(pl.String).fill_null("") for name in self._by)],
+            separator=_SEP,
+        )
+        grouped = frame.with_columns(
+            group.alias(_GROUP), (pl.int_range(pl.len()) * 0 + self.is_resume).alias(_PLACE)
+        )
+        known = {key: one.segment for key, one in self._groups.items()}
+        segment = pl.col(_PLACE).cum_sum().over(_GROUP)
+        segment += _mapped(_GROUP, known, pl.Int64()).fill_null(0)
+        place = pl.concat_str([pl.col(_GROUP), segment.cast(pl.String)], separator=_SEP)
+        return grouped.with_columns(place.alias(_PLACE))
 
     def value(self, name: str) -> pl.Expr:
-        """The column; without configuration rows and with NaN as unknown."""
+        """The column, with NaN as unknown; nothing in rows that the first column does not count."""
         kind = self._view.schema.get(name)
         if kind is None:
-            return pl.lit(None, dtype=pl.Float64)
-        if kind not in NUMERIC:
-            return pl.col(name)
-        value = exact(self._view, name)
-        if self.resume is None or name != self._names[0]:
+            return pl.lit(None, dtype=_UNKNOWN)
+        value = exact(self._view, name) if kind in NUMERIC else pl.col(name)
+        if name != self._names[0]:
+            return pl.when(self.value(self._names[0]).is_null()).then(None).otherwise(value)
+        if self.resume is None:
             return value
         return pl.when(self.is_config).then(None).otherwise(value)
 
@@ -69,39 +82,36 @@ class Past:
             last = self._only().last.get(name)
             shifted = filled.shift(1)
             return shifted if last is None else shifted.fill_null(self._literal(last, name))
-        within = self.value(name).forward_fill().over(self._place)
-        shifted = within.shift(1).over(self._place)
-        return shifted.fill_null(self._carried("last", name))
+        return filled.shift(1).over(_PLACE).fill_null(self._carried("last", name))
 
     def first(self, name: str) -> pl.Expr:
         """The first value of the segment, this row's included."""
+        here = self.value(name).drop_nulls().first()
         if self._plain:
             known = self._only().first.get(name)
-            here = self.value(name).drop_nulls().first()
             return here if known is None else self._literal(known, name)
-        here = self.value(name).drop_nulls().first().over(self._place)
-        return pl.coalesce(self._carried("first", name), here)
+        return pl.coalesce(self._carried("first", name), here.over(_PLACE))
 
     @property
     def declared(self) -> pl.Expr:
         """The step that the segment's resume declares; null before any."""
-        if self.resume is None or self._plain:
-            return pl.lit(None, dtype=pl.Float64)
-        own = pl.lit(None, dtype=pl.Float64)
+        if self._plain or self.resume is None:
+            return pl.lit(None, dtype=_UNKNOWN)
+        own = pl.lit(None, dtype=_UNKNOWN)
         if self.resumes:
             own = pl.when(self.is_resume).then(number(self.resume)).otherwise(None)
-        known = {key: g.declared for key, g in self._groups.items() if g.declared is not None}
-        filled: pl.Expr = own.forward_fill().over(self._key)
-        return filled.fill_null(_mapped(self._key, known))
+        known = {key: one.declared for key, one in self._groups.items()}
+        return own.forward_fill().over(_GROUP).fill_null(_mapped(_GROUP, known, _UNKNOWN))
 
     @property
     def furthest(self) -> pl.Expr:
         """The largest value of the first column in earlier rows of the group."""
-        known = {key: g.furthest for key, g in self._groups.items() if g.furthest is not None}
-        here = self.value(self._names[0]).cast(pl.Float64).cum_max().forward_fill()
-        here = here.over(self._key).shift(1).over(self._key)
-        carried = _mapped(self._key, known)
-        return pl.max_horizontal(here, carried)
+        here = self.value(self._names[0]).cast(_UNKNOWN).cum_max().forward_fill().shift(1)
+        if self._plain:
+            known = self._only().furthest
+            return here if known is None else pl.max_horizontal(here, pl.lit(known, dtype=_UNKNOWN))
+        carried = {key: one.furthest for key, one in self._groups.items()}
+        return pl.max_horizontal(here.over(_GROUP), _mapped(_GROUP, carried, _UNKNOWN))
 
     @property
     def is_resume(self) -> pl.Expr:
@@ -118,34 +128,48 @@ class Past:
         is_config: pl.Expr = number(self._names[0]) == self._config_step
         return is_config.fill_null(False)
 
+    def settle(self, ok: pl.Expr) -> pl.Expr:
+        """A condition of `frame` as one of the batch, and remember what the next batch needs."""
+        if self._plain:
+            self._advance_plain()
+            return ok
+        told = self.frame.select(ok.alias("ok")).to_series()
+        self.advance()
+        if len(self._groups) > MAX_GROUPS:
+            self._view.state["reason"] = f"more than {MAX_GROUPS} groups"
+            return pl.lit(None, dtype=pl.Boolean)
+        return settled(told)
+
     def advance(self) -> None:
-        """Remember what the next batch needs."""
-        view = self._view
+        """Remember what the next batch needs. `settle` does."""
         if self._plain:
             self._advance_plain()
             return
-        rows = view.frame.select(
-            self._key.alias("key"), self._segment.alias("segment"),
-            self.declared.alias("declared"),
-            *(self.value(name).alias(f"v{i}") for i, name in enumerate(self._names)),
-        )  # fmt: skip
         every = range(len(self._names))
-        ends = rows.group_by("key", "segment", maintain_order=True).agg(
-            pl.col("declared").last(),
-            (pl.col("v0").max() if self._is_count() else pl.lit(None)).alias("furthest"),
-            *(pl.col(f"v{i}").drop_nulls().first().alias(f"f{i}") for i in every),
-            *(pl.col(f"v{i}").drop_nulls().last().alias(f"l{i}") for i in every),
-        )
+        furthest = pl.col("v0").cast(_UNKNOWN).max() if self._counts() else pl.lit(None)
+        ends = (
+            self.frame.select(
+                _GROUP, _PLACE, self.declared.alias("declared"),
+                *(self.value(name).alias(f"v{i}") for i, name in enumerate(self._names)),
+            )
+            .group_by(_GROUP, _PLACE, maintain_order=True)
+            .agg(
+                pl.col("declared").last(), furthest.alias("furthest"),
+                *(pl.col(f"v{i}").drop_nulls().first().alias(f"f{i}") for i in every),
+                *(pl.col(f"v{i}").drop_nulls().last().alias(f"l{i}") for i in every),
+            )
+        )  # fmt: skip
         for row in ends.iter_rows(named=True):
-            group = self._groups.setdefault(row["key"], _Group())
-            self._take(group, row)
+            self._take(self._groups.setdefault(row[_GROUP], _Group()), row)
 
     def _take(self, group: _Group, row: dict[str, Any]) -> None:
-        if row["segment"] != group.segment:
-            group.segment, group.last, group.first = row["segment"], {}, {}
+        segment = int(row[_PLACE].rsplit(_SEP, 1)[1])
+        if segment != group.segment:
+            group.segment, group.last, group.first = segment, {}, {}
         group.declared = row["declared"]
         if row["furthest"] is not None:
-            group.furthest = max(row["furthest"], group.furthest or row["furthest"])
+            far = row["furthest"]
+            group.furthest = far if group.furthest is None else max(far, group.furthest)
         for i, name in enumerate(self._names):
             if row[f"f{i}"] is not None:
                 group.first.setdefault(name, row[f"f{i}"])
@@ -153,61 +177,50 @@ class Past:
 
     def _advance_plain(self) -> None:
         group = self._only()
-        for name in self._names:
+        for index, name in enumerate(self._names):
             if not self._view.has(name):
                 continue
-            known = self._view.frame.select(self.value(name)).to_series().drop_nulls()
-            if len(known):
-                group.first.setdefault(name, known[0])
-                group.last[name] = known[-1]
-                if name == self._names[0] and self._is_count():
-                    high = known.max()
-                    assert isinstance(high, int | float)
-                    group.furthest = high if group.furthest is None else max(high, group.furthest)
+            known = self.frame.select(self.value(name)).to_series().drop_nulls()
+            if not len(known):
+                continue
+            group.first.setdefault(name, known[0])
+            group.last[name] = known[-1]
+            high = known.max() if index == 0 and self._counts() else None
+            if isinstance(high, int | float):
+                group.furthest = high if group.furthest is None else max(high, group.furthest)
 
     def _only(self) -> _Group:
         return self._groups.setdefault("", _Group())
 
-    def _is_count(self) -> bool:
+    def _counts(self) -> bool:
         return self._view.is_number(self._names[0])
-
-    @property
-    def _key(self) -> pl.Expr:
-        """The group as text."""
-        if not self._by:
-            return pl.lit("", dtype=pl.String)
-        parts = [pl.col(name).cast(pl.String).fill_null("") for name in self._by]
-        return pl.concat_str(parts, separator=_SEP)
-
-    @property
-    def _segment(self) -> pl.Expr:
-        known = {key: group.segment for key, group in self._groups.items()}
-        none = pl.int_range(pl.len(), dtype=pl.Int64) * 0
-        begun = self.is_resume.cast(pl.Int64).cum_sum().over(self._key) if self.resumes else none
-        return none + begun + _mapped(self._key, known, pl.Int64).fill_null(0)
-
-    @property
-    def _place(self) -> pl.Expr:
-        """Group and segment as text."""
-        return pl.concat_str([self._key, self._segment.cast(pl.String)], separator=_SEP)
 
     def _carried(self, which: str, name: str) -> pl.Expr:
         known = {
-            f"{key}{_SEP}{group.segment}": getattr(group, which)[name]
+            f"{key}{_SEP}{group.segment}": getattr(group, which).get(name)
             for key, group in self._groups.items()
-            if name in getattr(group, which)
         }
-        return _mapped(self._place, known, self._view.schema.get(name, pl.Float64()))
+        return _mapped(_PLACE, known, self._view.schema.get(name, _UNKNOWN))
 
     def _literal(self, value: Any, name: str) -> pl.Expr:
-        return pl.lit(value, dtype=self._view.schema.get(name, pl.Float64()))
+        return pl.lit(value, dtype=self._view.schema.get(name, _UNKNOWN))
 
 
-def _mapped(
-    key: pl.Expr, known: dict[str, Any], kind: pl.DataType | type[pl.DataType] = pl.Float64
-) -> pl.Expr:
-    if not known:
+def settled(told: pl.Series) -> pl.Expr:
+    """Answers that were worked out for the rows of a batch, as a condition of that batch."""
+    if bool(told.all(ignore_nulls=False)):
+        return pl.lit(True)
+    row = pl.int_range(pl.len())
+    bad = (~told).fill_null(False).arg_true().cast(pl.Int64)
+    unknown = told.is_null().arg_true().cast(pl.Int64)
+    return pl.when(row.is_in(unknown.implode())).then(None).otherwise(~row.is_in(bad.implode()))
+
+
+def _mapped(column: str, known: dict[str, Any], kind: pl.DataType) -> pl.Expr:
+    """What is remembered for the text of a column; null where nothing is."""
+    told = {key: value for key, value in known.items() if value is not None}
+    if not told:
         return pl.lit(None, dtype=kind)
-    values = pl.Series(list(known.values()), dtype=kind, strict=False)
-    keys = pl.Series(list(known), dtype=pl.String)
-    return key.replace_strict(keys, values, default=None, return_dtype=kind)
+    values = pl.Series(list(told.values()), dtype=kind, strict=False)
+    keys = pl.Series(list(told), dtype=pl.String)
+    return pl.col(column).replace_strict(keys, values, default=None, return_dtype=kind)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from trueup.gates.telemetry.params import Number, at_least, counts
+from trueup.gates.telemetry.params import Number, at_least, counts, listed
 from trueup.gates.telemetry.probe import (
     Check,
     Probe,
@@ -82,6 +82,19 @@ def _ordered(view: View) -> list[Probe]:
         pairs = pairwise(names)
         ok = pl.all_horizontal([number(a) <= number(b) + slack for a, b in pairs])
         out.append(Probe(names[0], where_present(names, ok), tuple(names)))
+    return out
+
+
+def _zero_together(view: View) -> list[Probe]:
+    wanted = list(view.param("fields"))
+    out = []
+    for fields in records(view).values():
+        columns = [fields[field] for field in wanted if field in fields]
+        if len(columns) == len(wanted) and _all_numbers(view, columns):
+            zeros = pl.sum_horizontal([(number(n) == 0).cast(pl.Int64) for n in columns])
+            known = pl.all_horizontal([number(n).is_not_null() for n in columns])
+            ok = pl.when(known).then(zeros.is_in([0, len(columns)])).otherwise(None)
+            out.append(Probe(columns[0], where_present(columns, ok), tuple(columns)))
     return out
 
 
@@ -211,6 +224,10 @@ CHECKS = (
     Check(
         "ordered", "record", "the `fields` do not decrease, within `rel`",
         {"fields": (list,), "rel": (int, float)}, build=_ordered,
+    ),
+    Check(
+        "zero_together", "record", "the `fields` are all 0, or none of them is",
+        {"fields": (list,)}, build=_zero_together, problem=listed("fields"),
     ),
     Check(
         "not_above", "record", "the field `value` is not above the field `limit`",

@@ -7,7 +7,7 @@ from functools import reduce
 
 import polars as pl
 
-from trueup.gates.telemetry.params import Number, asks, at_least, names, setting_number
+from trueup.gates.telemetry.params import Number, asks, at_least, listed, setting_number
 from trueup.gates.telemetry.probe import (
     Check,
     Probe,
@@ -173,7 +173,8 @@ CHECKS = (
     ),
     Check(
         "requires", "row", "where `key` is `is`, all keys of `then` are there",
-        {"key": (str,), "is": (str, bool), "then": (list,)}, build=_requires, problem=names("then"),
+        {"key": (str,), "is": (str, bool), "then": (list,)}, build=_requires,
+        problem=listed("then"),
     ),
     Check(
         "entropy_of", "cells", "an entropy in nats of a choice among `classes` (a number, or the "

@@ -8,7 +8,7 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.params import BY, Number, asks, at_least, names
+from trueup.gates.telemetry.params import BY, Number, asks, at_least, listed
 from trueup.gates.telemetry.past import MAX_GROUPS
 from trueup.gates.telemetry.probe import Check, Probe, RunResult, View, records, where_present
 
@@ -204,7 +204,7 @@ def _config_there(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
 
 _ROWS = {"min_rows": (int,)}
 _GROUPED = {**_ROWS, **BY}
-_ASKED = asks(at_least(1, "min_rows"), names("by"))
+_ASKED = asks(at_least(1, "min_rows"), listed("by"))
 CHECKS = (
     Check(
         "moves", "cells", "not the same in all of at least `min_rows` rows",

@@ -12,7 +12,7 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.params import BY, asks, counts, names
+from trueup.gates.telemetry.params import BY, asks, counts, listed
 from trueup.gates.telemetry.past import MAX_GROUPS
 from trueup.gates.telemetry.probe import Check, RunResult, View
 
@@ -152,7 +152,7 @@ CHECKS = (
     ),
     Check(
         "once", "cells", "the key is written in exactly one row, or in one of each group",
-        BY, tuple(BY), observe=_note_values, finish=_once, problem=names("by"),
+        BY, tuple(BY), observe=_note_values, finish=_once, problem=listed("by"),
     ),
     Check(
         "keys_are", "cells", "the keys after `prefix` are `names`, each with the length of its "

@@ -19,6 +19,15 @@ class Rows:
     scopes: tuple[Scope, ...]
     index: pl.Series | None = None
     _columns: dict[str, Column] | None = field(default=None, repr=False)
+    _filled: frozenset[str] | None = field(default=None, repr=False)
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """The columns that hold a value in at least one of the rows."""
+        if self._filled is None:
+            nulls = zip(self.frame.columns, self.frame.null_count().row(0), strict=True)
+            self._filled = frozenset(name for name, n in nulls if n < self.frame.height)
+        return self._filled
 
     @property
     def columns(self) -> dict[str, Column]:

@@ -120,8 +120,20 @@ class TableJudge:
                 self._describe(rule, compiled[rule.id], rows, batch)
 
     def _probes(self, rule: Rule, rows: Rows) -> list[Probe]:
-        check, progress, known = CHECKS[rule.check], self._progress[rule.id], self._known
+        """The rule's conditions on these rows. What holds no value here was not read."""
+        progress = self._progress[rule.id]
+        probes = self._built(rule, rows, progress)
         progress.rows += rows.frame.height
+        progress.columns |= {
+            probe.key
+            for probe in probes
+            if probe.key not in progress.columns
+            and (not probe.shown or not rows.filled.isdisjoint(probe.shown))
+        }
+        return probes
+
+    def _built(self, rule: Rule, rows: Rows, progress: _Progress) -> list[Probe]:
+        check, known = CHECKS[rule.check], self._known
         if rule.id in known.probes:
             return known.probes[rule.id]
         if rule.id not in known.names:
@@ -133,10 +145,9 @@ class TableJudge:
         probes = check.build(view) if check.build is not None and names else []
         if check.observe is not None:
             check.observe(view)
-            progress.columns |= {name for name in names if view.has(name)}
+            progress.columns |= rows.filled.intersection(names)
         elif not view.looked:
             known.probes[rule.id] = probes
-        progress.columns |= {probe.key for probe in probes}
         return probes
 
     def _describe(self, rule: Rule, probes: list[Probe], rows: Rows, batch: Batch) -> None:
@@ -169,7 +180,7 @@ class TableJudge:
         if check.observe is not None and columns and not results:
             reason = progress.state.get("reason", f"fewer than {rule.params.get('min_rows')} rows")
             return RuleOutcome(rule.id, "not_applied", columns, rows, reason)
-        if not columns and not results:
+        if not columns and not results and not (progress.broken or progress.unknown):
             return self._vacuous(rule, rows)
         status: Status = (
             "false" if progress.broken else "undetermined" if progress.unknown else "true"
