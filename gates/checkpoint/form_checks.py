@@ -55,8 +55,9 @@ def states_keys(subject: Subject, rule: Rule) -> Answer:
             for _, value in select(subject.document.data, parse_path(key, rule.id))
         ]  # fmt: skip
         if all(value is None for value in found):
+            first, *others = keys.split("|")
             got = "null" if found else "absent"
-            flaws.append(subject.flaw(f"{keys.replace('|', ' or ')}: {got}", keys.split("|")[0]))
+            flaws.append(subject.flaw(", and so is ".join([got, *others]), first))
     return Answer(len(rule.params["keys"]), tuple(flaws))
 
 

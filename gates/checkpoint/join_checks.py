@@ -129,20 +129,16 @@ def config_digest(subject: Subject, rule: Rule) -> Answer:
         return Answer(1, (subject.flaw(got, "config_path"),))
     if file is None and not isinstance(written, dict):
         return Answer(0, reason="no configuration stands in or beside the sidecar")
-    flaws: list[Flaw] = []
+    flaws = _two_configs(subject, file, written)
     if not isinstance(stated, str):
-        flaws.append(subject.flaw(f"no {key} for {_where(file)}", key))
-    elif file is not None:
+        return Answer(len(flaws), tuple(flaws), f"{key} is not stated")
+    if file is not None:
         flaws += digest_flaws(subject, (key,), stated, file, file.name)
     else:
         computed = _canonical_sha256(written)
         if computed != stated:
             flaws.append(subject.flaw(f"{show(stated)}, but `config` has {computed}", key))
-    return Answer(1, (*flaws, *_two_configs(subject, file, written)))
-
-
-def _where(file: Path | None) -> str:
-    return "`config`" if file is None else file.name
+    return Answer(1, tuple(flaws))
 
 
 def _canonical_sha256(written: Any) -> str:

@@ -240,3 +240,13 @@ def test_common_checks(check: str, data: Any, params: dict[str, Any], flaws: lis
 def test_parameters_that_mean_nothing_are_errors(check: str, params: dict[str, Any]) -> None:
     with pytest.raises(ProfileError):
         ask(check, json.loads('{"a": 1}'), **params)
+
+
+def test_no_two_checks_share_a_name() -> None:
+    from trueup.gates.bundle import checks as bundle
+    from trueup.gates.checkpoint import checks as checkpoint
+    from trueup.gates.documents import common
+    from trueup.gates.evals import checks as evals
+
+    every = (*common.CHECKS, *checkpoint.CHECKS, *evals.CHECKS, *bundle.CHECKS)
+    assert len({check.name for check in every}) == len(every) == len(document_checks())
