@@ -52,8 +52,7 @@ types: dev
 	$(BIN)/mypy
 
 docs: dev  ## write the tables in docs/ and the pages of docs/rules/ from the code
-	$(BIN)/python docs/tables.py
-	$(BIN)/python docs/rules_pages.py
+	for script in docs/*.py; do $(BIN)/python $$script || exit 1; done
 
 bench: dev  ## separation of right and wrong kernels, and gate speed, as ratios in one run
 	$(BIN)/python benchmarks/separation.py
