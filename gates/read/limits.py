@@ -27,7 +27,7 @@ class Limits:
     max_fetched: int = 32 << 30  # from a URL, all files together
     located: int = 200  # faults of one kind and key that get an exact byte; the rest is counted
     max_document: int = 16 << 20  # of JSON, YAML, TOML and digest lists
-    max_nodes: int = 500_000  # values of one document
+    max_nodes: int = 1_000_000  # values of one document
     max_tensor_header: int = 100 << 20  # of safetensors
     max_pickle: int = 256 << 20  # of all pickles of one file, uncompressed
     max_members: int = 100_000  # entries of an archive
