@@ -68,7 +68,8 @@ class Run:
             return None
         root = Path(os.path.realpath(self.root))
         target = Path(os.path.realpath((base or self.root) / relative))
-        return target if target.is_relative_to(root) and target.is_file() else None
+        # not Path.is_file, which raises for a name that is longer than the system allows
+        return target if target.is_relative_to(root) and os.path.isfile(target) else None
 
     def config_rows(self) -> dict[str, Any]:
         """The configuration rows of all telemetry, later tables winning."""
