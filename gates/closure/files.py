@@ -79,10 +79,11 @@ class Files:
         if not target.is_relative_to(bound):
             through = " through a link" if _stays(path / relative, bound) else ""
             return "path_leads_out", f"{show(relative)} leads out of {self._name(bound)}{through}"
-        if folder != target.is_dir() or not (folder or target.is_file()):
+        there = os.path.isdir(target) if folder else os.path.isfile(target)
+        if not there:
             wanted = "folder" if folder else "regular file"
-            there = f"is no {wanted}" if target.exists() else "is not there"
-            return "file_missing", f"{show(relative)} {there}"
+            said = f"is no {wanted}" if os.path.exists(target) else "is not there"
+            return "file_missing", f"{show(relative)} {said}"
         name = target.relative_to(self.root).as_posix()
         return Place(target, os.path.normpath(os.path.join(shown, relative)), name)
 

@@ -1,0 +1,256 @@
+"""Measured values: paths, columns, exact decimals, and the answers of comparisons."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trueup.gates.closure.columns import read_columns
+from trueup.gates.closure.criteria import compare, threshold
+from trueup.gates.closure.exact import parse_exact, printed, rational
+from trueup.gates.closure.model import Criterion, Source
+from trueup.gates.closure.pointer import follow, parse_pointer
+from trueup.gates.profile.load import load_profile
+from trueup.gates.read.documents.source import Text
+from trueup.gates.read.limits import Limits
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("$.a", ("a",)),
+        ("$.a.b_c-d", ("a", "b_c-d")),
+        ("$['a b']['c']", ("a b", "c")),
+        ('$["a.b"].c', ("a.b", "c")),
+        ("$.a[0][-1]", ("a", 0, -1)),
+        (r"$['it\'s']", ("it's",)),
+        ("/a/b", ("a", "b")),
+        ("/a~1b/~0c/0", ("a/b", "~c", "0")),
+        ("/", ("",)),
+    ],
+)
+def test_path_names_one_value(text: str, way: tuple[str | int, ...]) -> None:
+    assert parse_pointer(text) == way
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("$", "whole document"),
+        ("$..a", "many values"),
+        ("$.*", "many values"),
+        ("$.a[*]", "many values"),
+        ("$.a[1:2]", "many values"),
+        ("$.a[0,1]", "many values"),
+        ("$.a[?@.b]", "many values"),
+        ("a.b", "starts neither"),
+        ("$.a[01]", "cannot be read"),
+        ("$.1a", "cannot be read"),
+        ("$.a b", "cannot be read"),
+        ("/a~2", "before 0 or 1"),
+        ("$[']", "cannot be read"),
+    ],
+)
+def test_other_paths_are_refused_in_words(text: str, said: str) -> None:
+    found = parse_pointer(text)
+    assert isinstance(found, str)
+    assert said in found
+
+
+DATA = {"a": {"b": [1, {"c": 2}], "0": "zero"}, "": 5}
+
+
+@pytest.mark.parametrize(
+    ("way", "value"),
+    [(("a", "b", 1, "c"), 2), (("a", "b", -1, "c"), 2), (("a", "b", "0"), 1), (("a", "0"), "zero"),
+     (("",), 5)],
+)  # fmt: skip
+def test_path_is_followed(way: tuple[str | int, ...], value: Any) -> None:
+    found = follow(DATA, way)
+    assert not isinstance(found, str)
+    assert found[0] == value
+
+
+@pytest.mark.parametrize(
+    "way", [("x",), ("a", "b", 2), ("a", "b", "01"), ("a", "b", -3), ("a", 0), ("a", "b", 0, "c")]
+)
+def test_path_that_ends_too_soon_says_where(way: tuple[str | int, ...]) -> None:
+    assert isinstance(follow(DATA, way), str)
+
+
+def exact(text: str, form: str = "JSON") -> Any:
+    raw = text.encode()
+    return parse_exact(Text(raw, text, len(raw)), form, Limits(), [])
+
+
+def test_decimals_are_those_of_the_file() -> None:
+    assert exact('{"x": 0.8500000000000000000001}').data["x"] == Decimal("0.8500000000000000000001")
+    assert exact("x = 0.10\n", "TOML").data["x"] == Decimal("0.10")
+    assert printed(exact('{"x": 0.950}').data["x"]) == "0.950"
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_float_is_the_decimal_it_prints(value: float) -> None:
+    number = rational(value)
+    assert number is not None
+    assert number == Fraction(repr(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, "1", [1], {}, float("nan"), float("inf"), Decimal("NaN"), Decimal("1e401"),
+     Decimal("1e-402"), Decimal("Infinity")],
+)  # fmt: skip
+def test_what_is_no_finite_number_has_no_rational(value: object) -> None:
+    assert rational(value) is None
+
+
+def criterion(comparison: str, value: Any, unit: str = "1", baseline: Any = None) -> Criterion:
+    return Criterion(
+        ("criterion", 0), "c", "text", Source("a", "$.x"), comparison, value, unit, baseline
+    )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "value", "measured", "baseline", "holds"),
+    [
+        ("==", Decimal("0.3"), Decimal("0.30"), None, True),
+        ("==", 1, Decimal("1.0"), None, True),
+        ("!=", Decimal("0.3"), Decimal("0.30"), None, False),
+        ("<", 2, 2, None, False),
+        ("<=", 2, 2, None, True),
+        (">", 2, Decimal("2.0000000000000000000001"), None, True),
+        (">=", 2, Decimal("1.9999999999999999999999"), None, False),
+        ("between", [1, 2], 2, None, True),
+        ("between", [1, 2], Decimal("2.1"), None, False),
+        # in binary each of these two is false
+        ("abs-within", Decimal("0.15"), Decimal("0.85"), Decimal("1.0"), True),
+        ("abs-within", Decimal("0.15"), Decimal("1.15"), Decimal("1.0"), True),
+        ("abs-within", Decimal("0.15"), Decimal("0.8499"), Decimal("1.0"), False),
+        ("rel-within", Decimal("0.15"), Decimal("-2.30"), -2, True),
+        ("rel-within", Decimal("0.15"), Decimal("-2.31"), -2, False),
+        ("rel-within", Decimal("0.15"), 0, 0, True),
+        ("rel-within", Decimal("0.15"), Decimal("1e-300"), 0, False),
+        ("==", "derived", "derived", None, True),
+        ("!=", "derived", "literal", None, True),
+        ("==", True, True, None, True),
+    ],
+)
+def test_comparison_of_the_printed_decimals(
+    comparison: str, value: Any, measured: Any, baseline: Any, holds: bool
+) -> None:
+    answer = compare(criterion(comparison, value, baseline=baseline), measured, baseline)
+    assert answer.status == ("holds" if holds else "does not hold")
+
+
+@pytest.mark.parametrize(
+    ("comparison", "value", "measured", "baseline"),
+    [
+        ("<=", 1, None, None),
+        ("<=", 1, "0.5", None),
+        ("<=", 1, True, None),
+        ("<=", 1, float("nan"), None),
+        ("<=", 1, float("inf"), None),
+        ("!=", 1, float("nan"), None),
+        ("!=", 1, None, None),
+        ("!=", 1, "x", None),
+        ("<=", 1, [0.5], None),
+        ("<=", 1, {"value": 0.5}, None),
+        ("==", "x", 1, None),
+        ("!=", "x", None, None),
+        ("==", True, 1, None),
+        ("==", 1, True, None),
+        ("abs-within", 1, 1, "x"),
+        ("abs-within", 1, 1, float("nan")),
+    ],
+)
+def test_what_cannot_be_compared_is_undetermined(
+    comparison: str, value: Any, measured: Any, baseline: Any
+) -> None:
+    answer = compare(criterion(comparison, value, baseline=baseline), measured, baseline)
+    assert answer.status == "cannot be determined"
+
+
+def test_threshold_is_told_as_it_was_asked() -> None:
+    assert threshold(criterion("between", [1, Decimal("2.50")])) == "between 1 and 2.50"
+    assert threshold(criterion("abs-within", Decimal("0.15"), baseline=1)) == "within 0.15 of 1"
+    told = threshold(criterion("rel-within", Decimal("0.15"), baseline=1))
+    assert told == "within 0.15 times it of 1"
+    assert threshold(criterion(">=", Decimal("0.90"))) == ">= 0.90"
+
+
+def log(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "telemetry.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+ROWS: list[dict[str, Any]] = [
+    {"step": -1, "lr": 0.001, "loss": 99.0},
+    {"step": 0, "loss": 0.1, "n": 3, "name": "a"},
+    {"step": 1, "loss": 0.2, "n": 9007199254740993, "name": "b"},
+    {"step": 2, "loss": 0.3, "n": 4, "name": "c"},
+    {"step": 3, "n": 5, "name": "d"},
+]
+
+
+@pytest.mark.parametrize(
+    ("column", "moment", "value"),
+    [
+        ("loss", "last", 0.3),
+        ("loss", "min", 0.1),
+        ("loss", "max", 0.3),
+        ("loss", "mean", Fraction(2, 10)),
+        ("loss", "step:1", 0.2),
+        ("n", "max", 9007199254740993),
+        ("name", "last", "d"),
+    ],
+)
+def test_column_gives_the_value_at_the_moment(
+    column: str, moment: str, value: Any, tmp_path: Path
+) -> None:
+    """Rows of the configuration do not count; the mean of 0.1, 0.2 and 0.3 is 0.2 exactly."""
+    cells, _ = read_columns(log(tmp_path, ROWS), "x", [(column, moment)], load_profile("nl"))
+    assert cells[(column, moment)].problem == ""
+    assert cells[(column, moment)].value == value
+
+
+@pytest.mark.parametrize(
+    ("column", "moment", "said"),
+    [
+        ("none", "last", "no row has a value"),
+        ("lr", "last", "no row has a value"),
+        ("loss", "step:3", "no row has a value"),
+        ("loss", "step:7", "no row has a value"),
+        ("name", "max", "holds 'a'"),
+    ],
+)
+def test_column_that_has_no_such_value_says_so(
+    column: str, moment: str, said: str, tmp_path: Path
+) -> None:
+    cells, _ = read_columns(log(tmp_path, ROWS), "x", [(column, moment)], load_profile("nl"))
+    assert said in cells[(column, moment)].problem
+
+
+def test_nan_spoils_every_summary_and_is_no_last_value(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text('{"step": 0, "loss": 1.0}\n{"step": 1, "loss": NaN}\n')
+    wanted = [("loss", one) for one in ("last", "min", "max", "mean", "step:0")]
+    cells, faults = read_columns(path, "x", wanted, load_profile("nl"))
+    assert faults
+    for moment in ("min", "max", "mean"):
+        assert "nan" in cells[("loss", moment)].problem
+    assert rational(cells[("loss", "last")].value) is None
+
+
+def test_two_rows_of_one_step_have_no_value_there(tmp_path: Path) -> None:
+    rows = [{"step": 5, "loss": 1.0}, {"step": 5, "loss": 2.0}]
+    cells, _ = read_columns(log(tmp_path, rows), "x", [("loss", "step:5")], load_profile("nl"))
+    assert "2 rows" in cells[("loss", "step:5")].problem
