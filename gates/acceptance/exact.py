@@ -41,7 +41,7 @@ def number(value: Any, literal: str | None = None) -> Number:
         return Number(value, decimal_text(value))
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return Number(None, show(value, 40), "not a number")
-    if not math.isfinite(value):
+    if not isinstance(value, int) and not math.isfinite(value):
         return Number(None, "NaN" if math.isnan(value) else show(float(value)), "not finite")
     text = literal if literal is not None else str(value)
     exact = from_text(text)
@@ -61,7 +61,7 @@ def from_text(text: str) -> Fraction | None:
 def decimal_text(value: Fraction) -> str:
     """A rational for people: all its digits if it is a short decimal, else twelve of them."""
     if value.denominator == 1:
-        return str(value.numerator) if abs(value) < 10**15 else f"{float(value):.12g}"
+        return str(value.numerator) if abs(value) < 10**15 else f"{to_float(value):.12g}"
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:

@@ -78,7 +78,7 @@ def _json_rows(text: str, folder: Folder, relative: str) -> list[tuple[int | Non
     for index, row in enumerate(found.data):
         values = {}
         for key, value in row.items():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            is_number = type(value) in (int, float) and key != "Name"
             values[key] = found.number((index, key)).text if is_number else value
         rows.append((found.where((index,)).line, values))
     return rows

@@ -14,7 +14,7 @@ from trueup.gates.acceptance.model import Judgement
 from trueup.gates.catalogue.kinds import Kind, families
 
 KINDS = families()["acceptance"]
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "acceptance"
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "acceptance"
 # The fixture whose files an example replaces, by the first digit of the kind's number.
 BASES = {"1": "smoke", "2": "hard_stop", "3": "profile", "4": "final", "5": "ablation",
          "6": "tests"}  # fmt: skip
