@@ -7,8 +7,6 @@ from importlib import resources
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from trueup.reference.isv.layout import fingerprint, hexadecimal, padded_offsets, to_lanes
-
 if TYPE_CHECKING:
     from trueup.reference.isv.layout import Layout
 
@@ -27,6 +25,8 @@ _TEMPLATES = {Language.RUST: "layout.rs", Language.C: "layout.h", Language.PYTHO
 def emit(layout: Layout, language: Language, source: str) -> str:
     """The constants as text. `source` names the file they come from; only its last part is told."""
     from jinja2 import Environment, StrictUndefined
+
+    from trueup.reference.isv.layout import fingerprint, hexadecimal, padded_offsets, to_lanes
 
     text = (resources.files("trueup") / "templates" / f"{_TEMPLATES[language]}.jinja").read_text(
         "utf-8"
