@@ -216,6 +216,31 @@ def test_the_form_is_told_by_the_name(tmp_path: Path) -> None:
         assert load(texts[form], tmp_path, name)[0].form == form
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a: 1\n\ufeff", "document_bom"),
+        ("a: |\t\n  x\n", "yaml_ambiguous"),
+        ("a: \tx\n", "yaml_ambiguous"),
+        ("a\tb: 1\n", "yaml_ambiguous"),
+        ("on: 1\n", "yaml_ambiguous"),
+        ("a: [!, 1]\n", "yaml_tag"),
+        ("a: ! 1\n", "yaml_tag"),
+    ],
+)
+def test_what_yaml_readers_disagree_on_is_told(text: str, kind: str, tmp_path: Path) -> None:
+    assert [fault.kind for fault in load(text, tmp_path, "a.yaml")[1]] == [kind]
+
+
+@pytest.mark.parametrize(
+    "text", ['a: "x\ty"\n', "a: 'x\ty'\n", "a: |\n  x\ty\n", "a: 1 # x\ty\n", "# x\ty\na: 1\n"]
+)
+def test_tabs_in_quotes_blocks_and_comments_are_tabs(text: str, tmp_path: Path) -> None:
+    document, faults = load(text, tmp_path, "a.yaml")
+    assert faults == []
+    assert document.data == yaml.safe_load(text)
+
+
 def test_a_bomb_of_references_is_refused_at_once(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]

@@ -112,13 +112,14 @@ class _Composer:
             self.stop("document_too_large", f"more than {self.limits.max_nodes} values", at)
         if event.anchor is not None:
             self.stop("yaml_reference", f"the anchor &{event.anchor}", at)
-        if event.tag not in (None, "!"):
+        if event.tag is not None:
             self.fault("yaml_tag", f"the tag {show(event.tag)}", at)
         level = self.stack[-1] if self.stack else None
         is_key = level is not None and isinstance(level.value, dict) and level.key is None
         if isinstance(event, yaml.ScalarEvent):
             if event.style:
-                self.quoted.append((at, end))
+                line_end = self.text.find("\n", at)
+                self.quoted.append((line_end if event.style in "|>" else at, end))
             plain = event.implicit[0] and event.tag is None
             if is_key:
                 self.take_key(event.value, plain, at)
@@ -239,6 +240,9 @@ def parse_yaml(source: Text, report: Report, limits: Limits) -> Parsed:
     lines = Lines(source.text, source.shift)
     composer = _Composer(source.text, lines, report, limits)
     complete = True
+    mark = source.text.find("\ufeff")
+    if mark >= 0:
+        composer.fault("document_bom", "a byte order mark inside the document", mark)
     try:
         for event in yaml.parse(source.text, Loader=yaml.CSafeLoader):
             composer.take(event)
