@@ -53,6 +53,7 @@ def got(verdict: Verdict, rule: str) -> str:
         pytest.param("../checkpoints/step_000010.pt", "true", id="from-the-results-folder"),
         pytest.param("./checkpoints//step_000010.pt", "true", id="untidy"),
         pytest.param("checkpoints", "false", id="folder"),
+        pytest.param("run/checkpoints/step_000010.pt", "false", id="from-above-the-run"),
         pytest.param("../../outside.pt", "false", id="above"),
         pytest.param("checkpoints/link.pt", "false", id="link-out"),
         pytest.param("linked/outside.pt", "false", id="linked-folder"),
@@ -130,6 +131,18 @@ def test_a_step_is_held_against_name_and_metadata(tmp_path: Path) -> None:
         assert status(judge(tmp_path, PROFILE), "EVAL005") == expected
     meta.write_text(json.dumps({"iteration": 11}))
     assert status(judge(tmp_path, PROFILE), "EVAL005") == "true"  # the name still says so
+
+
+def test_true_is_no_step(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / NAME).rename(tmp_path / "checkpoints" / "last.pt")
+    path = tmp_path / "eval" / "zeroshot.json"
+    text = path.read_text().replace("step_000010", "last").replace('"step": 10', '"step": 1')
+    path.write_text(text)
+    assert status(judge(tmp_path, PROFILE), "EVAL005") == "not_applied"  # nothing to hold it to
+    for step, expected in (("1", "true"), ("true", "false"), ("1.0", "true")):
+        (tmp_path / "checkpoints" / "last.meta.json").write_text(f'{{"step": {step}}}')
+        assert status(judge(tmp_path, PROFILE), "EVAL005") == expected
 
 
 @pytest.mark.parametrize(

@@ -56,3 +56,11 @@ def test_both_variants_in_one_directory_pass() -> None:
     assert (verdict.verdict, verdict.findings) == ("pass", ())
     (copied,) = (one for one in verdict.rules if one.id == "EVAL020")
     assert copied.status == "true"
+
+
+def test_of_two_copies_the_later_name_is_told() -> None:
+    verdict = judge(EVALS / "copied_result", PROFILE)
+    (found,) = (finding for finding in verdict.findings if finding.rule == "EVAL020")
+    assert found.artifact.endswith("teach/eval/pg19.json")
+    assert "no_teach" not in found.artifact
+    assert "no_teach/eval/pg19.json" in found.got

@@ -258,6 +258,17 @@ def test_one_stage_forgets_nothing_and_may_not_say_so() -> None:
     assert "one stage only" in claimed.flaws[0].got
 
 
+def test_forgetting_needs_what_each_task_had_from_its_own_stage_on() -> None:
+    """What a task had before its own stage may be missing; the best after it may not."""
+    matrix = [[0.9, None, None], [0.8, 0.7, None], [0.6, 0.5, 0.4]]
+    results = {"tasks": ["a", "b", "c"], "metric": "accuracy", "matrix": matrix, "forgetting": 0.25}
+    assert said(ask("eval_transfer", own("continual", results))) == "true"
+    matrix[1][0] = None  # the best of `a` may have been here
+    missing = ask("eval_transfer", own("continual", results))
+    assert said(missing) == "false"
+    assert "not every value it needs" in missing.flaws[0].got
+
+
 @pytest.mark.parametrize(
     ("value", "places"),
     [(0.0156, 4), (1e-7, 7), (12, 0), (12.0, 0), (1.5e300, 0), (0.1 + 0.2, 17), (-0.25, 2)],
