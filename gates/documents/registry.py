@@ -14,8 +14,11 @@ def document_checks() -> dict[str, DocumentCheck]:
     from trueup.gates.checkpoint import checks as checkpoint
     from trueup.gates.documents import common
     from trueup.gates.evals import checks as evals
+    from trueup.gates.telemetry import log_checks as logs
 
-    every = (*common.CHECKS, *checkpoint.CHECKS, *evals.CHECKS, *bundle.CHECKS)
+    every = (
+        *common.CHECKS, *checkpoint.CHECKS, *evals.CHECKS, *bundle.CHECKS, *logs.CHECKS,
+    )  # fmt: skip
     return {check.name: check for check in every}
 
 

@@ -50,12 +50,12 @@ def _distances(view: View) -> None:
 
 def _regular(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     known: dict[float, list[float]] = state.get("distances", {})
-    seen = sum(count for count, _ in known.values())
-    if state.get("interval") is None and seen < rule.params.get("min_rows", 1):
-        state["reason"] = f"no interval, and fewer than {rule.params['min_rows']} distances"
-        return []
     if not known:
         state["reason"] = "fewer than two rows"
+        return []
+    least = rule.params.get("min_rows", 1)
+    if state.get("interval") is None and sum(count for count, _ in known.values()) < least:
+        state["reason"] = f"no interval, and fewer than {least} distances"
         return []
     usual = max(known, key=lambda distance: (known[distance][0], -distance))
     interval = state.get("interval") or usual

@@ -8,6 +8,7 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
+from trueup.gates.telemetry.groups import in_words
 from trueup.gates.telemetry.params import BY, Number, asks, at_least, listed
 from trueup.gates.telemetry.past import MAX_GROUPS, Past
 from trueup.gates.telemetry.probe import (
@@ -75,21 +76,48 @@ def _rate_follows(view: View) -> list[Probe]:
     return out
 
 
+def _last_rates(view: View) -> None:
+    """The rate and the count that each group of each record ends with."""
+    seen: dict[tuple[str, str], tuple[float, float]] = view.state.setdefault("rates", {})
+    told = in_words(view)
+    for _, columns in _counted(view, view.param("rate"), view.param("count")):
+        rate, count = columns
+        ends = (
+            view.frame.select(
+                told.alias("group"), number(rate).alias("r"), number(count).alias("n")
+            )
+            .drop_nulls(["r", "n"])
+            .group_by("group", maintain_order=True)
+            .agg(pl.col("r").last(), pl.col("n").last())
+        )
+        for group, last, n in ends.iter_rows():
+            if (rate, group) in seen or len(seen) < MAX_GROUPS:
+                seen[rate, group] = (last, n)
+
+
+def _ends_within(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    least, low, high = (rule.params.get(name) for name in ("min_count", "above", "below"))
+    out = []
+    for (name, group), (last, n) in state.get("rates", {}).items():
+        if n >= least:
+            where = f" ({group})" if group else ""
+            ok = (low is None or last > low) and (high is None or last < high)
+            out.append(RunResult(name, ok, f"{show(last)} after {show(n)} observations{where}"))
+    if not out:
+        state["reason"] = f"fewer than {least} observations"
+    return out
+
+
 def _epochs(view: View) -> None:
     """For each column, group and epoch: whether every value was exactly 0, and the loss was not."""
     epoch = view.param("epoch")
     if not view.is_number(epoch):
         return
-    groups = [name for name in view.rule.params.get("by", ()) if view.has(name)]
-    told = pl.concat_str(
-        [pl.format(f"{name} {{}}", pl.col(name).cast(pl.String)) for name in groups],
-        separator=", ", ignore_nulls=True,
-    ) if groups else pl.lit("")  # fmt: skip
     loss = view.rule.params.get("loss")
     alive = number(loss) != 0 if loss is not None and view.is_number(loss) else pl.lit(True)
     columns = [name for name in view.names if view.is_number(name)]
     rows = view.frame.select(
-        told.alias("group"), pl.col(epoch).alias("epoch"),
+        in_words(view).alias("group"), pl.col(epoch).alias("epoch"),
         alive.fill_null(True).alias("alive"),
         *(number(name).alias(f"v{i}") for i, name in enumerate(columns)),
     )  # fmt: skip
@@ -147,6 +175,13 @@ CHECKS = (
         {"value": _TEXT, "rate": _TEXT, "count": _TEXT, "rtol": Number, "atol": Number, **BY},
         ("rtol", "atol", *BY), build=_rate_follows,
         problem=asks(listed("by"), at_least(0, "rtol", "atol")),
+    ),
+    Check(
+        "ends_within", "record", "after at least `min_count` of `count`, the last `rate` of each "
+        "group is above `above` and below `below`",
+        {"rate": _TEXT, "count": _TEXT, "min_count": (int,), "above": Number, "below": Number,
+         **BY}, ("above", "below", *BY), observe=_last_rates, finish=_ends_within,
+        problem=asks(listed("by"), at_least(1, "min_count")),
     ),
     Check(
         "no_zero_streak", "cells", "not exactly 0 throughout `epochs` consecutive values of "

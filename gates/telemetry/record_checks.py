@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from trueup.gates.telemetry.params import Number, at_least, counts, listed
+from trueup.gates.telemetry.params import Number, at_least, counts, listed, rising
 from trueup.gates.telemetry.probe import (
     Check,
     Probe,
@@ -129,6 +129,19 @@ def _ratio_of(view: View) -> list[Probe]:
     return out
 
 
+def _ratio_within(view: View) -> list[Probe]:
+    low, high = float(view.param("min")), float(view.param("max"))
+    out = []
+    for fields in records(view).values():
+        pair = [fields[f] for f in (view.param("numerator"), view.param("denominator"))
+                if f in fields]  # fmt: skip
+        if len(pair) == 2 and _all_numbers(view, pair):
+            above, below = number(pair[0]), number(pair[1])
+            ok = (below <= 0) | (above / below).is_between(low, high)
+            out.append(Probe(pair[0], where_present(pair, ok), tuple(pair)))
+    return out
+
+
 def _length(view: View) -> list[Probe]:
     """Each list that is there has its items 0, 1, ... and no others."""
     wanted = view.param("length")
@@ -238,6 +251,12 @@ CHECKS = (
         "where the denominator is 0",
         {**_KEYS, "numerator": (str,), "denominator": (str,), "rel": Number}, build=_ratio_of,
         problem=at_least(0, "rel"),
+    ),
+    Check(
+        "ratio_within", "record", "`numerator` / `denominator` within [`min`, `max`], where the "
+        "denominator is positive",
+        {"numerator": (str,), "denominator": (str,), "min": Number, "max": Number},
+        build=_ratio_within, problem=rising("min", "max"),
     ),
     Check(
         "length", "record", "a list has `length` items: one number, or one for each list by name",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
 import polars as pl
 
@@ -76,6 +78,18 @@ def _equals(view: View) -> list[Probe]:
     return [Probe(value, where_present([value, other], ok), (value, other))]
 
 
+def _pairs_equal(view: View) -> list[Probe]:
+    """Each column against the one it must repeat; a pair of which one is not logged is passed."""
+    rel = float(view.param("rel"))
+    out = []
+    for value, other in view.param("pairs").items():
+        if _all_numbers(view, [value, other]):
+            slack = rel * pl.max_horizontal(number(value).abs(), number(other).abs())
+            ok = (number(value) - number(other)).abs() <= slack
+            out.append(Probe(value, where_present([value, other], ok), (value, other)))
+    return out
+
+
 def _equals_where(view: View) -> list[Probe]:
     """The key of the condition stands in the row; else in the configuration rows, as `config`."""
     key = view.param("key")
@@ -137,6 +151,13 @@ def _entropy_of(view: View) -> list[Probe]:
     ]
 
 
+def _names_in_pairs(params: Mapping[str, Any]) -> str:
+    pairs = params["pairs"]
+    if pairs and all(isinstance(other, str) and other for other in pairs.values()):
+        return ""
+    return f"pairs is {pairs!r}, expected a table of names"
+
+
 _KEYS = {"value": (str,)}
 CHECKS = (
     Check(
@@ -157,8 +178,10 @@ CHECKS = (
         build=_iff,
     ),
     Check(
-        "equals", "row", "`value` equals `other`, within `rel`",
-        {**_KEYS, "other": (str,), "rel": Number}, build=_equals, problem=at_least(0, "rel"),
+        "pairs_equal", "row", "each key of the table `pairs` has the value of the key it names, "
+        "within `rel`",
+        {"pairs": (dict,), "rel": Number}, build=_pairs_equal,
+        problem=asks(_names_in_pairs, at_least(0, "rel")),
     ),
     Check(
         "equals_where", "row", "`value` equals `other`, within `rel`, in rows where `key` is `is`; "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
+from trueup.gates.telemetry.groups import in_words
 from trueup.gates.telemetry.params import BY, Number, asks, at_least, listed
 from trueup.gates.telemetry.past import MAX_GROUPS
 from trueup.gates.telemetry.probe import Check, Probe, RunResult, View, records, where_present
@@ -18,7 +20,6 @@ Extremes = dict[tuple[str, str], tuple[Any, Any, int]]  # column, group -> least
 def _extremes(view: View) -> None:
     """Remember the least, the largest and the number of values of each column, in each group."""
     columns = [name for name in view.names if view.is_number(name)]
-    groups = [name for name in view.rule.params.get("by", ()) if view.has(name)]
     if not columns:
         return
     asked = [
@@ -26,12 +27,8 @@ def _extremes(view: View) -> None:
         *(pl.col(name).max().alias(f"{i}h") for i, name in enumerate(columns)),
         *(pl.col(name).count().alias(f"{i}n") for i, name in enumerate(columns)),
     ]
-    if groups:
-        told = pl.concat_str(
-            [pl.format(f"{name} {{}}", pl.col(name).cast(pl.String)) for name in groups],
-            separator=", ", ignore_nulls=True,
-        )  # fmt: skip
-        rows = view.frame.group_by(told.alias("group"), maintain_order=True).agg(asked)
+    if view.rule.params.get("by"):
+        rows = view.frame.group_by(in_words(view).alias("group"), maintain_order=True).agg(asked)
     else:
         rows = view.frame.select(pl.lit("").alias("group"), *asked)
     seen: Extremes = view.state.setdefault("seen", {})
@@ -70,14 +67,6 @@ def _ever_above(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     return [
         RunResult(name, high > limit, f"never above {show(high)} in {count} rows{where}")
         for name, where, _, high, count in _enough(rule, state)
-    ]
-
-
-def _ever_below(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
-    limit = rule.params["below"]
-    return [
-        RunResult(name, low < limit, f"never below {show(low)} in {count} rows{where}")
-        for name, where, low, _, count in _enough(rule, state)
     ]
 
 
@@ -181,6 +170,26 @@ def _spreads(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     ]
 
 
+def _note_falls(view: View) -> None:
+    """Count the rows that hold all keys, and those in which one is below the one before it."""
+    columns = [name for name in view.names if view.is_number(name)]
+    if len(columns) < len(view.names):
+        return
+    there = pl.all_horizontal([pl.col(name).is_not_null() for name in columns])
+    falls = pl.any_horizontal([pl.col(b) < pl.col(a) for a, b in pairwise(columns)])
+    rows, falling = view.frame.select(there.sum().alias("rows"), (there & falls).sum()).row(0)
+    view.state["rows"] = view.state.get("rows", 0) + rows
+    view.state["falls"] = view.state.get("falls", 0) + falling
+
+
+def _sometimes_falls(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    rows = state.get("rows", 0)
+    if rows < rule.params["min_rows"]:
+        return []
+    got = f"{' <= '.join(rule.keys)} in all {rows} rows"
+    return [RunResult(rule.keys[0], state["falls"] > 0, got)]
+
+
 def _config_order(view: View) -> list[Probe]:
     name, config_step = view.names[0], view.param("config_step")
     if not view.is_number(name):
@@ -217,11 +226,6 @@ CHECKS = (
         problem=_ASKED,
     ),
     Check(
-        "ever_below", "cells", "below `below` in at least one of at least `min_rows` rows",
-        {**_GROUPED, "below": Number}, ("by",), observe=_extremes, finish=_ever_below,
-        problem=_ASKED,
-    ),
-    Check(
         "any_nonzero", "cells", "of all the columns together, at least one value is not exactly 0",
         _ROWS, observe=_extremes, finish=_any_nonzero, problem=_ASKED,
     ),
@@ -246,6 +250,11 @@ CHECKS = (
     Check(
         "forbidden", "cells", "none of the keys is ever written",
         observe=_note_keys, finish=_forbidden,
+    ),
+    Check(
+        "sometimes_falls", "cells", "in at least one of at least `min_rows` rows a key is below "
+        "the key before it in the list",
+        _ROWS, observe=_note_falls, finish=_sometimes_falls, problem=_ASKED,
     ),
     Check(
         "config_first", "cells", "rows with step `config_step` exist, and stand before all others; "

@@ -12,6 +12,7 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
+from trueup.gates.telemetry.groups import in_words
 from trueup.gates.telemetry.params import BY, asks, counts, listed
 from trueup.gates.telemetry.past import MAX_GROUPS
 from trueup.gates.telemetry.probe import Check, RunResult, View
@@ -82,16 +83,14 @@ def _zero_when_told(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
 def _note_values(view: View) -> None:
     """Count the values of the key in each group; rows of a group that never says it count too."""
     key = view.names[0]
-    groups = [name for name in view.rule.params.get("by", ()) if view.has(name)]
-    told = (
-        pl.concat_str([pl.col(name).cast(pl.String) for name in groups], separator=", ")
-        if groups
-        else pl.lit("")
-    )
     value = pl.col(key).is_not_null() if view.has(key) else pl.lit(False)
     seen: dict[str, int] = view.state.setdefault("groups", {})
-    rows = view.frame.select(told.alias("group"), value.alias("said"), pl.int_range(pl.len()))
-    counted = rows.drop_nulls("group").group_by("group", maintain_order=True)
+    rows = view.frame.select(
+        in_words(view).alias("group"), value.alias("said"), pl.int_range(pl.len())
+    )
+    if view.rule.params.get("by"):
+        rows = rows.filter(pl.col("group") != "")  # a row that says nothing of its group
+    counted = rows.group_by("group", maintain_order=True)
     for group, count in counted.agg(pl.col("said").sum()).iter_rows():
         if group in seen or len(seen) < MAX_GROUPS:
             seen[group] = seen.get(group, 0) + count

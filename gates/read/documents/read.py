@@ -28,6 +28,10 @@ def read_document(path: Path, name: str, kind: str, *, report: Report, limits: L
         from trueup.gates.read.documents.archive import read_pickles
 
         return read_pickles(path, name, report, limits)
+    if kind == "log":
+        from trueup.gates.read.documents.log import read_log
+
+        return read_log(path, name, report)
     if kind == "digest":
         return _read_digests(path, name, report, limits)
     return _read_text(path, name, report, limits)
