@@ -23,10 +23,12 @@ class Where:
     step: int | None = None
     key: str | None = None
     steps: tuple[int, int] | None = None
+    column: int | None = None  # in source code, in characters from 1; stands where bytes would
 
     def __str__(self) -> str:
         """`line:byte:key (step 12)`, what is not known left empty; `row 7:key` without lines."""
-        parts = ["" if part is None else str(part) for part in (self.line, self.byte, self.key)]
+        second = self.byte if self.column is None else self.column
+        parts = ["" if part is None else str(part) for part in (self.line, second, self.key)]
         if self.line is None and self.byte is None and self.row is not None:
             parts[:2] = [f"row {self.row}"]
         text = ":".join(parts).rstrip(":")
@@ -36,7 +38,7 @@ class Where:
 
     def to_dict(self) -> dict[str, Any]:
         """Known parts only, and the readable form as `text`."""
-        names = ("line", "byte", "row", "step", "key")
+        names = ("line", "byte", "row", "step", "key", "column")
         known: dict[str, Any] = {n: getattr(self, n) for n in names if getattr(self, n) is not None}
         if self.steps is not None:
             known["steps"] = list(self.steps)

@@ -17,6 +17,7 @@ from trueup.cli.fingerprint import fingerprint
 from trueup.cli.gate import gate
 from trueup.cli.guard import Guarded
 from trueup.cli.init import init
+from trueup.cli.lint import lint
 from trueup.cli.registry import registry
 from trueup.cli.verify import verify
 
@@ -62,6 +63,7 @@ for _command, _line in (
     (close, "Hold a ticket to its evidence; write its statement."),
     (bundle, "Bundle runs' artifacts with their digests."),
     (explain, "Tell what a rule asks, why, and how to fix it."),
+    (lint, "Judge source code by structural rules."),
     (registry, "Hold the reset registry, and state, to the layout."),
     (equations, "List the equations, their sources and readings."),
     (init, "Write a trueup.toml and a ticket.toml to start from."),

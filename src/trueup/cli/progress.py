@@ -39,6 +39,13 @@ def gate_progress(name: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
+def lint_progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback that moves a bar over the files read, or None where nobody watches."""
+    with gate_progress("reading source") as move:
+        yield move
+
+
+@contextmanager
 def _bar(wanted: bool, title: str) -> Iterator[Callable[[str, int, int], None] | None]:
     if not wanted or not sys.stderr.isatty():
         yield None

@@ -160,6 +160,8 @@ def _location(artifact: str, where: Where) -> dict[str, Any]:
     region: dict[str, int] = {}
     if where.line is not None:
         region["startLine"] = where.line
+    if where.column is not None:
+        region["startColumn"] = where.column
     if where.byte is not None:
         region |= {"byteOffset": where.byte, "byteLength": 0}
     if region:
@@ -181,8 +183,9 @@ def _suppression(waiver: WaiverUse) -> dict[str, Any]:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """The same in the next run: rule, artifact and key, whatever the line, the step, the count."""
-    parts = (finding.rule, _uri(finding.artifact), finding.where.key or "")
+    """The same in the next run: rule, artifact and key (in source what is there), no numbers."""
+    told = finding.got if finding.where.column is not None else finding.where.key or ""
+    parts = (finding.rule, _uri(finding.artifact), told)
     text = "\0".join(parts).encode("utf-8", "backslashreplace")
     return hashlib.sha256(text).hexdigest()
 

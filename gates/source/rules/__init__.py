@@ -1,0 +1,1 @@
+"""The rules of the source gates, one idea a module."""
