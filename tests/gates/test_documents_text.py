@@ -221,6 +221,7 @@ def test_the_form_is_told_by_the_name(tmp_path: Path) -> None:
     [
         ("a: 1\n\ufeff", "document_bom"),
         ("a: |\t\n  x\n", "yaml_ambiguous"),
+        ("a: |#\n  x\n", "yaml_ambiguous"),
         ("a: \tx\n", "yaml_ambiguous"),
         ("a\tb: 1\n", "yaml_ambiguous"),
         ("on: 1\n", "yaml_ambiguous"),
@@ -233,7 +234,8 @@ def test_what_yaml_readers_disagree_on_is_told(text: str, kind: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "text", ['a: "x\ty"\n', "a: 'x\ty'\n", "a: |\n  x\ty\n", "a: 1 # x\ty\n", "# x\ty\na: 1\n"]
+    "text",
+    ['a: "x\ty"\n', "a: 'x\ty'\n", "a: |2- # two\n  x\ty\n", "a: 1 # x\ty\n", "# x\ty\na: 1\n"],
 )
 def test_tabs_in_quotes_blocks_and_comments_are_tabs(text: str, tmp_path: Path) -> None:
     document, faults = load(text, tmp_path, "a.yaml")

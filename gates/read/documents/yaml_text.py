@@ -27,7 +27,7 @@ _FLOAT = re.compile(
     r"|\.[0-9]+(?:[eE][-+]?[0-9]+)?|(?:0|[1-9][0-9]*)[eE][-+]?[0-9]+)"
 )
 _NON_FINITE = re.compile(r"([-+]?)\.(inf|Inf|INF|nan|NaN|NAN)")
-_PROBLEM = re.compile(r"\s*\n.*", re.DOTALL)
+_BLOCK = re.compile(r"[|>](?:[+-]?[1-9]?|[1-9][+-])(?: +#.*| *)")
 
 
 @dataclass(slots=True)
@@ -117,9 +117,10 @@ class _Composer:
         level = self.stack[-1] if self.stack else None
         is_key = level is not None and isinstance(level.value, dict) and level.key is None
         if isinstance(event, yaml.ScalarEvent):
-            if event.style:
-                line_end = self.text.find("\n", at)
-                self.quoted.append((line_end if event.style in "|>" else at, end))
+            if event.style in ("|", ">"):
+                self.block(at, end)
+            elif event.style:
+                self.quoted.append((at, end))
             plain = event.implicit[0] and event.tag is None
             if is_key:
                 self.take_key(event.value, plain, at)
@@ -144,6 +145,14 @@ class _Composer:
         elif plain:
             self.ambiguous(text, "text", at)
         level.key, level.key_at = text, at
+
+    def block(self, at: int, end: int) -> None:
+        """A block of text: its first line says how it is read, and nothing else."""
+        line = self.text.find("\n", at)
+        head = self.text[at:line].rstrip("\r")
+        if "\t" not in head and not _BLOCK.fullmatch(head):
+            self.fault("yaml_ambiguous", f"the block {show(head.encode())}", at)
+        self.quoted.append((line, end))
 
     def tabs(self) -> None:
         """Report the first tab outside quotes and comments, which some readers refuse."""
