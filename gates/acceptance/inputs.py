@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trueup.gates.acceptance.exact import MISSING, Number, number
+from trueup.gates.catalogue.kinds import kinds
 from trueup.gates.documents.model import Pointer, dotted
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import ArtifactInfo, Where
@@ -234,11 +235,11 @@ def parse(raw: bytes, name: str, path: Path, form: str, limits: Limits, report: 
                 data = _plain(tomllib.loads(text.text, parse_float=Decimal))
             return Input(name, path, data, form, text.raw, digest, parsed.places)
     worst = (held or faults)[-1]
-    place = (name, worst.line, worst.byte)
+    place, kind = (name, worst.line, worst.byte), kinds()[worst.kind]
     raise Unreadable(
-        f"is not {form}", where=":".join(str(part) for part in place if part is not None),
-        got=worst.got, expected=f"a complete {form} document",
-        fix="write it under another name and rename it when it is complete",
+        f"is not {form}: {kind.summary}",
+        where=":".join(str(part) for part in place if part is not None),
+        got=worst.got, expected=kind.expected, fix=kind.fix,
     )  # fmt: skip
 
 
