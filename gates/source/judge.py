@@ -230,8 +230,8 @@ _ASKED_OF: dict[str, tuple[str, ...]] = {
     "waiver_unused": markers.KINDS, "source_unreadable": markers.KINDS,
 }  # fmt: skip
 _DECLARED = {
-    "kernel_sets_differ": "kernels", "documented_value_differs": "documented",
-    "audit_undecided": "audit", "audit_miscounted": "audit", "buffer_unregistered": "registry",
+    "flag_undeclared": "flags", "retired_name": "names", "kernel_sets_differ": "kernels",
+    "documented_value_differs": "documented", "audit_undecided": "audit", "audit_miscounted": "audit", "buffer_unregistered": "registry",
     "mechanism_unmonitored": "monitors",
 }  # fmt: skip
 
@@ -248,7 +248,7 @@ def _outcomes(
             read = sum(result.language in asked for result in results)
             reason = "" if read else "no file of a language it reads"
         else:
-            read = int(bool(config.data.get(table)))
+            read = int(table in config.data)
             reason = "" if read else f"no [{table}] in {config.name or 'lint.toml'}"
         status: Status = "false" if kind.id in broken else "true" if read else "not_applied"
         out.append(RuleOutcome(kind.id, status, read, 0, reason, kind.summary))

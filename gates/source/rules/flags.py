@@ -18,7 +18,9 @@ _STRING = re.compile(r'^\(?\s*"([^"]*)"')
 
 
 def check(unit: Unit) -> Iterator[Hit]:
-    """Switches that the settings do not declare."""
+    """Switches that the settings do not declare; without a [flags] table nothing is asked."""
+    if "flags" not in unit.config.data:
+        return
     declared = unit.config.table("flags")
     known = {name: set(declared.get(name, ())) for name in ("features", "environment", "defines")}
     finder = {"cuda": _cuda, "rust": _rust, "python": _python}[unit.kind]

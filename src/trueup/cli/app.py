@@ -53,7 +53,7 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    pass
+    """Take the options of the whole command; what they ask for is done while they are read."""
 
 
 # Each with its line in the listing, which is cut off where it is longer.
