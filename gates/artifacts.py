@@ -44,11 +44,11 @@ def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector
         )  # fmt: skip
     if not path.is_dir():
         size = path.stat().st_size if path.exists() else 0
-        return [Found(path, name, _kind(path.name, profile) or "telemetry", size)]
+        return [Found(path, name, kind_of(path.name, profile) or "telemetry", size)]
     root = Path(os.path.realpath(path))
     found: list[Found] = []
     for relative in _files(root, name, collector):
-        kind = _kind(relative, profile)
+        kind = kind_of(relative, profile)
         if kind is None:
             continue
         target = Path(os.path.realpath(root / relative))
@@ -71,10 +71,11 @@ def _join(name: str, relative: str) -> str:
     return os.path.join(name, relative)
 
 
-def _kind(relative: str, profile: Profile) -> str | None:
-    """A pattern with a slash is held against the whole path, one without against the file name.
+def kind_of(relative: str, profile: Profile) -> str | None:
+    """The kind of artifact that a file of this name is, if any.
 
-    Telemetry that is compressed is found by the pattern of the plain file.
+    A pattern with a slash is held against the whole path, one without against the file
+    name. Telemetry that is compressed is found by the pattern of the plain file.
     """
     plain = without_codec(relative)
     for artifact in profile.artifacts:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trueup.gates.artifacts import Found, find_artifacts
+from trueup.gates.artifacts import Found, find_artifacts, kind_of
 from trueup.gates.documents.run import Run
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import ArtifactInfo, RuleOutcome, Verdict, Where
 from trueup.gates.profile.load import load_profile
 from trueup.gates.profile.rules import Profile
+from trueup.gates.read.sources.names import is_url
 
 if TYPE_CHECKING:
     from trueup.gates.collector import Collector
@@ -49,6 +50,7 @@ def judge(
 ) -> Verdict:
     """Judge a run directory or one artifact by a built-in profile or a user's TOML.
 
+    `path` may be a URL that fsspec knows: its artifacts are fetched, judged, and removed again.
     `live`: the run may still be writing, so that an unfinished last line is a warning.
     Raises `Unreadable` if there is nothing that could be judged (the border is described in
     `trueup.gates.errors`), and `ProfileError` if the profile itself is not fit.
@@ -58,14 +60,36 @@ def judge(
 
     loaded = load_profile(profile)
     collector = Collector()
-    where = Path(path)
-    found = find_artifacts(where, str(path), loaded, collector)
-    run = Run(where if where.is_dir() else where.parent, str(path), loaded, found)
-    judged = _Parts()
     how = _How(limits or Limits(), live)
+    name = os.fspath(path)
+    if not is_url(name):
+        return _judge(Path(name), name, loaded, collector, progress, how)
+    from trueup.gates.read.sources.remote import fetched
+
+    with fetched(
+        name, lambda relative: kind_of(relative, loaded) is not None, how.limits,
+        collector.of_fault,
+    ) as copy:  # fmt: skip
+        return _judge(copy.path, copy.name, loaded, collector, progress, how)
+
+
+def _judge(
+    where: Path,
+    name: str,
+    profile: Profile,
+    collector: Collector,
+    progress: Progress | None,
+    how: _How,
+) -> Verdict:
+    """Judge what lies at a local path, under the name that reports give it."""
+    found = find_artifacts(where, name, profile, collector)
+    run = Run(where if where.is_dir() else where.parent, name, profile, found)
+    judged = _Parts()
     _tables(run, judged, collector, progress, how)
     outcomes = _documents(run, judged, collector, how.limits)
     _refusals(judged, collector)
+    if where.is_dir():
+        _missing(run, collector)
     return _verdict(run, judged, outcomes, collector)
 
 
@@ -175,8 +199,6 @@ def _refusals(judged: _Parts, collector: Collector) -> None:
 
 def _missing(run: Run, collector: Collector) -> None:
     """A kind of artifact that the profile requires of a run directory."""
-    if not run.root.is_dir() or run.name != str(run.root):
-        return
     there = {artifact.kind for artifact in run.artifacts}
     for wanted in run.profile.artifacts:
         if wanted.required and wanted.kind not in there:
@@ -192,7 +214,6 @@ def _verdict(
     outcomes = [*_merged(judged.outcomes, run.profile), *documents]
     checks = sum(outcome.columns for outcome in outcomes if outcome.status != "not_applied")
     rows = sum(info.rows for info in judged.infos)
-    _missing(run, collector)
     if not checks:
         names = ", ".join(info.path for info in judged.infos)
         collector.of_kind("zero_checks", names, Where(), f"0 checks ran on {rows} rows")

@@ -64,9 +64,12 @@ def typed(
             yield ABSENT, CellFlaw(index, "number_too_long", key, got, True)
         else:
             value, kind = _number(text)
-            withheld = value is ABSENT
-            got = show(text if text != text.strip() else text.encode())
-            yield value, CellFlaw(index, kind, key, got, withheld) if kind else None
+            yield value, _flaw(index, kind, key, text, value is ABSENT) if kind else None
+
+
+def _flaw(index: int, kind: str, key: str, text: str, withheld: bool) -> CellFlaw:
+    got = show(text if text != text.strip() else text.encode())
+    return CellFlaw(index, kind, key, got, withheld)
 
 
 def _number(text: str) -> tuple[Any, str | None]:

@@ -40,7 +40,7 @@ class CsvReader:
         self._held: list[Fault] = []
         self._end = source.size - source.nul_tail
         head = source.read_at(4096, 0)
-        if not head[: self._end].strip():
+        if self._end <= len(head) and not head[: self._end].strip():
             raise Unreadable(
                 "is empty" if not source.size else "holds only blanks", where=name,
                 got=f"{source.size} bytes", expected="a header and rows, separated by commas",

@@ -92,7 +92,8 @@ class ParquetCells:
         typed = []
         for name, (one, raw) in columns.items():
             cells, bad = self._checked(name, one, raw, rows)
-            withheld |= bad
+            if bad is not None:
+                withheld |= bad
             if self._is_known(name, cells, numbers):
                 typed.append(cells.alias(name))
         if typed:
@@ -123,10 +124,10 @@ class ParquetCells:
 
     def _checked(
         self, name: str, one: Plan, raw: pl.Series, rows: _Rows
-    ) -> tuple[pl.Series, pl.Series]:
-        """The cells with their type, and which of their rows are withheld."""
+    ) -> tuple[pl.Series, pl.Series | None]:
+        """The cells with their type, and which of their rows are withheld, if any."""
         cells = raw if one.convert is None else one.convert(raw)
-        bad = pl.repeat(False, len(cells), dtype=pl.Boolean, eager=True)
+        bad = None
         if one.past:
             past = past_int64(cells)
             if past.any():
@@ -138,8 +139,9 @@ class ParquetCells:
             bad = lost_in_decimal(raw, one.decimals)
             rows.cells("lost_digits", name, bad, lambda at: show(str(raw[at]).encode()))
         if cells.dtype == pl.Float64:
-            odd = (~cells.is_finite()).fill_null(False)
-            rows.cells("non_finite_literal", name, odd, lambda at: show(cells[at]))
+            if not cells.is_finite().all():
+                odd = (~cells.is_finite()).fill_null(False)
+                rows.cells("non_finite_literal", name, odd, lambda at: show(cells[at]))
             if self._pandas and cells.null_count() and not self._may_be_null(name):
                 rows.cells("maybe_nan", name, cells.is_null(), lambda _: "null")
         return cells, bad
