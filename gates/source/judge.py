@@ -231,7 +231,8 @@ _ASKED_OF: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _DECLARED = {
     "flag_undeclared": "flags", "retired_name": "names", "kernel_sets_differ": "kernels",
-    "documented_value_differs": "documented", "audit_undecided": "audit", "audit_miscounted": "audit", "buffer_unregistered": "registry",
+    "documented_value_differs": "documented", "audit_undecided": "audit",
+    "audit_miscounted": "audit", "buffer_unregistered": "registry",
     "mechanism_unmonitored": "monitors",
 }  # fmt: skip
 
