@@ -106,7 +106,7 @@ def read_columns(
 
     Raises `Unreadable` if no row can be read. Rows of the configuration do not count as steps.
     """
-    from trueup.gates.read.rows.reader import Reader
+    from trueup.gates.read.tables import open_table
 
     pairs = list(dict.fromkeys(wanted))
     watches = {
@@ -114,7 +114,7 @@ def read_columns(
         for column, _ in pairs
     }
     faults: list[Fault] = []
-    reader = Reader(
+    reader = open_table(
         path, name=name, report=faults.append, nullable=profile.nullable, step_key=profile.step,
         nesting=profile.nesting, limits=limits,
     )  # fmt: skip

@@ -183,11 +183,11 @@ def _settings_of(path: Path) -> dict[str, Any] | None:
 
 def _rows(table: Found, profile: Profile) -> dict[str, Any]:
     """The configuration rows of a log: those before the first step."""
-    from trueup.gates.read.rows.reader import Reader
+    from trueup.gates.read.tables import open_table
 
     settings: dict[str, Any] = {}
     try:
-        reader = Reader(
+        reader = open_table(
             table.path, report=lambda fault: None, nullable=profile.nullable,
             step_key=profile.step, nesting=profile.nesting, limits=Limits(),
         )  # fmt: skip
