@@ -165,7 +165,7 @@ def _own(uses: Iterable[_Use], settings: Settings) -> tuple[Finding, ...]:
     """What is found about the waivers themselves."""
     collector = Collector()
     for use in uses:
-        waiver, name = use.waiver, {"expired": "waiver_expired", "unused": "waiver_unused"}
+        waiver, name = use.waiver, {"expired": "expired_waiver", "unused": "idle_waiver"}
         if use.status not in name:
             continue
         got = f"{waiver.rule} until {waiver.expires}: {waiver.reason}"
