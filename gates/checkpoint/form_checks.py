@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trueup.gates.checkpoint.files import is_sidecar
+from trueup.gates.documents.common import has_no_keys
 from trueup.gates.documents.model import Answer, CheckDocument, DocumentCheck, Subject
 from trueup.gates.documents.paths import get, parse_path, select
 from trueup.gates.documents.schema import breaks, built_in_schema
@@ -175,6 +176,8 @@ CHECKS: tuple[DocumentCheck, ...] = (
           on_sidecars(fits_schema), schema=(str, dict)),
     check("sidecar_keys", "every key of the sidecar is one of the `schema`",
           on_sidecars(knows_keys), schema=(str,)),
+    check("sidecar_lacks", "no key of the sidecar, at any depth, matches the expression `pattern`",
+          on_sidecars(has_no_keys), pattern=(str,)),
     check("sidecar_states", "each of `keys` is there; of `a|b`, one is enough",
           on_sidecars(states_keys), keys=(list,)),
     check("commit_form", "the commits at `keys` are 40 lower-case hexadecimal digits",

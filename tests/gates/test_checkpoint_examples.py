@@ -16,7 +16,7 @@ PROFILE = """
 [profile]
 id = "mine"
 summary = "checkpoints, with the log they are held against"
-include = ["checkpoint"]
+include = ["checkpoint", "sidecar", "sidecar_dqn"]
 [[artifact]]
 kind = "telemetry"
 patterns = ["telemetry.jsonl"]
