@@ -28,9 +28,9 @@ extern "C" __global__ void add_{i}(const float* __restrict__ a, const float* __r
 }}
 
 """
-RUST = """/// Reads one slot; "TODO" in a string is no marker.
+RUST = """/// Reads one slot by its name.
 pub fn read_{i}(isv: &[f32], names: &[&str]) -> Option<f32> {{
-    let label = "unimplemented";
+    let label = "unimplemented! TODO";
     let mut total = 0.0_f32;
     for (index, name) in names.iter().enumerate() {{
         if name.contains(label) || index > {i} {{

@@ -9,8 +9,6 @@
 // NaN          a NaN norm makes the gradient NaN
 // Determinism  bitwise
 // Numerics     float32; a scale of 1 writes nothing, so that every bit stays
-#include "bus.cuh"
-
 extern "C" __global__ void adaptive_clip(float* __restrict__ g, const float* __restrict__ norm,
                                          const float* __restrict__ fast, int n) {
   constexpr float kMultiple = 2.0f;
