@@ -25,6 +25,7 @@ class Column:
     high: Any = None
     texts: tuple[str, str] | None = None  # least and largest text, where it holds texts
     last: Any = None  # the last number
+    finite: bool = True  # no NaN and no infinity among the numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Run:
     artifacts: list[Found] = field(default_factory=list)
     tables: list[TableSummary] = field(default_factory=list)
     subjects: list[Subject] = field(default_factory=list)
+    memo: dict[Any, Any] = field(default_factory=dict)  # what checks worked out of the run's files
     _digests: dict[Path, Digest] = field(default_factory=dict)
 
     def inside(self, relative: str, base: Path | None = None) -> Path | None:

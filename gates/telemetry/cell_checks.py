@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
 
+from trueup.gates.documents.run import Column
 from trueup.gates.telemetry.params import rising
 from trueup.gates.telemetry.probe import (
     INTEGERS,
     Check,
     Probe,
+    Quick,
     View,
     bound,
     exact,
@@ -25,15 +28,39 @@ def _each(view: View, ok: Callable[[str], pl.Expr]) -> list[Probe]:
     return [Probe(name, ok(name), (name,)) for name in view.names if view.has(name)]
 
 
-def _numbers(view: View, ok: Callable[[str], pl.Expr]) -> list[Probe]:
+def _numbers(
+    view: View,
+    ok: Callable[[str], pl.Expr],
+    quick: Callable[[str], Quick | None] = lambda name: None,
+) -> list[Probe]:
     """The condition on numbers; a cell that is no number leaves it undetermined."""
     unknown = pl.lit(None, dtype=pl.Boolean)
-    return _each(view, lambda n: where_present([n], ok(n) if view.is_number(n) else unknown))
+    return [
+        Probe(name, where_present([name], ok(name)), (name,), quick(name))
+        if view.is_number(name)
+        else Probe(name, where_present([name], unknown), (name,))
+        for name in view.names
+        if view.has(name)
+    ]
+
+
+def _within(name: str, low: float = -math.inf, high: float = math.inf) -> Quick:
+    """Whether all numbers of a column are finite and between two bounds."""
+
+    def holds(columns: Mapping[str, Column], height: int) -> bool:
+        one = columns[name]
+        return not one.count or (one.finite and low <= one.low and one.high <= high)
+
+    return holds
+
+
+def _all_there(name: str) -> Quick:
+    return lambda columns, height: columns[name].count == height
 
 
 def _present(view: View) -> list[Probe]:
     return [
-        Probe(name, pl.col(name).is_not_null(), (name,))
+        Probe(name, pl.col(name).is_not_null(), (name,), _all_there(name))
         if view.has(name)
         else Probe(name, pl.lit(False), ())
         for name in view.names
@@ -43,7 +70,7 @@ def _present(view: View) -> list[Probe]:
 def _finite(view: View) -> list[Probe]:
     """Columns of numbers only: what is no number is the matter of `number`."""
     return [
-        Probe(name, where_present([name], pl.col(name).is_finite()), (name,))
+        Probe(name, where_present([name], pl.col(name).is_finite()), (name,), _within(name))
         for name in view.names
         if view.is_number(name)
     ]
@@ -65,13 +92,17 @@ def _integer(view: View) -> list[Probe]:
 
 
 def _at_least(view: View) -> list[Probe]:
-    low = bound(view.param("min"))
-    return _numbers(view, lambda n: exact(view, n) >= low)
+    least = view.param("min")
+    low = bound(least)
+    return _numbers(view, lambda n: exact(view, n) >= low, lambda n: _within(n, low=least))
 
 
 def _between(view: View) -> list[Probe]:
-    low, high = bound(view.param("min")), bound(view.param("max"))
-    return _numbers(view, lambda n: exact(view, n).is_between(low, high))
+    least, most = view.param("min"), view.param("max")
+    low, high = bound(least), bound(most)
+    return _numbers(
+        view, lambda n: exact(view, n).is_between(low, high), lambda n: _within(n, least, most)
+    )
 
 
 def _one_of(view: View) -> list[Probe]:
@@ -94,8 +125,9 @@ def _none_of(view: View) -> list[Probe]:
 
 
 def _at_most(view: View) -> list[Probe]:
-    high = bound(view.param("max"))
-    return _numbers(view, lambda n: exact(view, n) <= high)
+    most = view.param("max")
+    high = bound(most)
+    return _numbers(view, lambda n: exact(view, n) <= high, lambda n: _within(n, high=most))
 
 
 def _nonzero(view: View) -> list[Probe]:

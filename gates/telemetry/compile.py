@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import pandera.polars as pa
@@ -17,6 +18,7 @@ import polars as pl
 from pandera.config import ValidationDepth, config_context
 from pandera.errors import SchemaErrors
 
+from trueup.gates.documents.run import Column
 from trueup.gates.errors import GateError
 from trueup.gates.telemetry.probe import Probe
 
@@ -28,14 +30,25 @@ def switches() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith("PANDERA_")}
 
 
-def answers(compiled: dict[str, list[Probe]], frame: pl.DataFrame) -> pl.DataFrame:
-    """One row for each rule: whether all its probes hold on every row. Null: undetermined."""
+def answers(
+    compiled: dict[str, list[Probe]],
+    frame: pl.DataFrame,
+    columns: Mapping[str, Column] | None = None,
+) -> pl.DataFrame:
+    """One row for each rule: whether all its probes hold on every row. Null: undetermined.
+
+    What the least and largest values of the columns tell already is not asked again.
+    """
     probes = [probe for some in compiled.values() for probe in some]
-    asked = [probe.ok.all(ignore_nulls=False).alias(str(i)) for i, probe in enumerate(probes)]
+    told: list[bool | None] = [_is_known(probe, frame.height, columns) or None for probe in probes]
+    open_ones = [i for i, known in enumerate(told) if not known]
+    asked = [probes[i].ok.all(ignore_nulls=False).alias(str(i)) for i in open_ones]
     try:
-        told = frame.select(asked).row(0)
+        found = frame.select(asked).row(0) if asked else ()
     except pl.exceptions.PolarsError as error:
         raise GateError("the table engine cannot ask a rule", got=str(error)[:500]) from None
+    for i, answer in zip(open_ones, found, strict=True):
+        told[i] = answer
     holds: list[bool | None] = []
     at = 0
     for some in compiled.values():
@@ -45,6 +58,10 @@ def answers(compiled: dict[str, list[Probe]], frame: pl.DataFrame) -> pl.DataFra
     return pl.DataFrame(
         {"rule": list(compiled), "holds": pl.Series("holds", holds, dtype=pl.Boolean)}
     )
+
+
+def _is_known(probe: Probe, height: int, columns: Mapping[str, Column] | None) -> bool:
+    return probe.quick is not None and columns is not None and probe.quick(columns, height)
 
 
 @functools.cache
@@ -58,9 +75,13 @@ def _schema() -> pa.DataFrameSchema:
     return pa.DataFrameSchema(columns, checks=holds, strict=True)
 
 
-def failing(compiled: dict[str, list[Probe]], frame: pl.DataFrame) -> set[str]:
+def failing(
+    compiled: dict[str, list[Probe]],
+    frame: pl.DataFrame,
+    columns: Mapping[str, Column] | None = None,
+) -> set[str]:
     """The names of the rules that do not hold on every row."""
-    told = answers(compiled, frame)
+    told = answers(compiled, frame, columns)
     broken = _judged(told)
     if broken != set(told.filter(~pl.col("holds").fill_null(False)).get_column("rule")):
         raise GateError(

@@ -19,6 +19,9 @@ NUMERIC = (*INTEGERS, pl.Float64)
 _WIDEST = 2**127
 
 
+Quick = Callable[[Mapping[str, Column], int], bool]  # the columns of a batch, and its rows
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """One condition on every row. `ok` is true, false, or null for undetermined."""
@@ -26,6 +29,7 @@ class Probe:
     key: str
     ok: pl.Expr
     shown: tuple[str, ...]  # the columns whose values a message shows
+    quick: Quick | None = None  # true only if `ok` is: told from what is known of the columns
 
 
 @dataclass(frozen=True, slots=True)

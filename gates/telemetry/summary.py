@@ -21,10 +21,17 @@ def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
         *(pl.col(name).max().alias(f"{i}h") for i, name in enumerate(numbers)),
     )
     lows = extremes.row(0) if numbers else ()
+    floats = [name for name in numbers if frame.schema[name].is_float()]
+    finite = (
+        frame.select(pl.col(name).is_finite().all() for name in floats).row(0) if floats else ()
+    )
+    odd = {name for name, fine in zip(floats, finite, strict=True) if not fine}
     ranges = {name: (lows[i], lows[len(numbers) + i]) for i, name in enumerate(numbers)}
     ends = {name: _last(frame.get_column(name)) for name in numbers}
     return {
-        name: Column(count, *ranges.get(name, (None, None)), texts.get(name), ends.get(name))
+        name: Column(
+            count, *ranges.get(name, (None, None)), texts.get(name), ends.get(name), name not in odd
+        )
         for name, count in zip(frame.columns, counts, strict=True)
     }
 
@@ -61,4 +68,5 @@ def joined(before: Column | None, now: Column) -> Column:
         max(highs, default=None),
         (min(texts), max(texts)) if texts else None,
         before.last if now.last is None else now.last,
+        before.finite and now.finite,
     )

@@ -114,7 +114,7 @@ class TableJudge:
                     compiled[rule.id] = probes
         if not compiled:
             return
-        broken = failing(compiled, rows.frame)
+        broken = failing(compiled, rows.frame, rows.columns)
         for rule in asked:
             if rule.id in broken:
                 self._describe(rule, compiled[rule.id], rows, batch)
