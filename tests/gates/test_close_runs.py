@@ -1,0 +1,105 @@
+"""Runs of one configuration are told by their configuration, wherever that is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trueup.gates.closure.reruns import Identity, identity
+from trueup.gates.profile.load import load_profile
+
+NL = load_profile("nl")
+
+
+def run(folder: Path, name: str, **files: Any) -> Path:
+    made = folder / name
+    for key, content in files.items():
+        path = made / key.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return made
+
+
+def told(folder: Path, name: str, **files: Any) -> Identity:
+    found = identity(run(folder, name, **files), NL)
+    assert found is not None
+    return found
+
+
+def rows(**config: Any) -> list[dict[str, Any]]:
+    return [{"step": -1, **config}, {"step": 0, "loss": 1.0}]
+
+
+def same(one: Identity, other: Identity) -> bool:
+    return (one.settings, one.source) == (other.settings, other.source)
+
+
+def test_rows_of_the_configuration_tell_it(tmp_path: Path) -> None:
+    one = told(tmp_path, "a", telemetry_dot_json=rows(seed=1, lr=0.1, device="cpu"))
+    two = told(tmp_path, "b", telemetry_dot_json=rows(seed=2, lr=0.1, device="cpu"))
+    other = told(tmp_path, "c", telemetry_dot_json=rows(seed=2, lr=0.2, device="cpu"))
+    assert same(one, two)
+    assert not same(one, other)
+    assert (one.seed, two.seed) == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    "key", ["seed", "train.seed", "random_seed", "seeds[0]", "data.shuffle_seed"]
+)
+def test_a_seed_is_known_by_its_name(key: str, tmp_path: Path) -> None:
+    one = told(tmp_path, "a", telemetry_dot_json=rows(**{key: 1, "lr": 0.1}))
+    two = told(tmp_path, "b", telemetry_dot_json=rows(**{key: 2, "lr": 0.1}))
+    assert same(one, two)
+    assert one.seed == "1"
+
+
+@pytest.mark.parametrize("key", ["seeded_fraction", "speed", "reseed_every", "seed_schedule"])
+def test_what_only_sounds_like_a_seed_is_configuration(key: str, tmp_path: Path) -> None:
+    one = told(tmp_path, "a", telemetry_dot_json=rows(**{key: 1}))
+    two = told(tmp_path, "b", telemetry_dot_json=rows(**{key: 2}))
+    assert not same(one, two)
+
+
+def test_a_configuration_document_comes_first(tmp_path: Path) -> None:
+    yaml = "train:\n  seed: {}\n  lr: 0.1\nout_dir: {}\n"
+    one = told(tmp_path, "a", config_dot_yaml=yaml.format(1, "x"), telemetry_dot_json=rows(n=1))
+    two = told(tmp_path, "b", config_dot_yaml=yaml.format(2, "y"), telemetry_dot_json=rows(n=2))
+    assert same(one, two)
+    assert (one.source, two.seed) == ("configuration document", "2")
+
+
+def test_the_configuration_in_a_sidecar_tells_it(tmp_path: Path) -> None:
+    def sidecar(seed: int) -> dict[str, Any]:
+        return {"step": 5, "sha256": f"{seed}", "config": {"seed": seed, "model": {"dim": 4}}}
+
+    one = told(tmp_path, "a", last_dot_meta_dot_json=sidecar(1), telemetry_dot_json=rows())
+    two = told(tmp_path, "b", last_dot_meta_dot_json=sidecar(2), telemetry_dot_json=rows())
+    assert same(one, two)
+    assert one.source == "configuration document"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"notes_dot_txt": "seed 1"},
+        {"telemetry_dot_json": [{"step": 0, "loss": 1.0}]},
+        {"telemetry_dot_json": "not json"},
+        {"config_dot_json": "[1, 2]"},
+        {"config_dot_json": "{"},
+        {"config_dot_yaml": "a: &x 1\nb: *x\n"},
+    ],
+)
+def test_a_run_that_does_not_say_is_the_same_as_none(files: dict[str, Any], tmp_path: Path) -> None:
+    folder = run(tmp_path, "a", keep_dot_me="", **files)
+    assert identity(folder, NL) is None
+
+
+def test_a_link_to_a_configuration_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    outside = run(tmp_path, "outside", config_dot_json={"lr": 1})
+    inside = run(tmp_path, "inside", keep_dot_me="")
+    (inside / "config.json").symlink_to(outside / "config.json")
+    assert identity(inside, NL) is None
