@@ -54,16 +54,20 @@ def parse_digests(source: Text, name: str, report: Report, limits: Limits) -> Do
         entries.append(entry)
         nodes.append((start, {key: start for key in entry}))
     if not entries and not any(fault.kind == "digest_length" for fault in faults):
-        raise Unreadable(
-            "is no list of digests", where=name,
-            got=faults[0].got if faults else "only comments",
-            expected="lines of 64 hexadecimal digits, two blanks and a file name",
-            fix="write it with sha256sum",
-        )  # fmt: skip
+        raise _no_list(name, faults)
     for fault in faults:
         report(fault)
     places = Places((0, {"entries": (0, nodes)}), lines)
     return Document({"entries": entries}, "digest list", source.size, places)
+
+
+def _no_list(name: str, faults: list[Fault]) -> Unreadable:
+    return Unreadable(
+        "is no list of digests", where=name,
+        got=faults[0].got if faults else "only comments",
+        expected="lines of 64 hexadecimal digits, two blanks and a file name",
+        fix="write it with sha256sum",
+    )  # fmt: skip
 
 
 def _entry(line: str, note: Callable[..., None]) -> dict[str, Any] | None:
