@@ -14,6 +14,7 @@ from trueup.errors import FaceError
 from trueup.gates.catalogue.rules import built_in_entries
 from trueup.gates.closure.ticket import read_ticket
 from trueup.gates.profile.load import built_in
+from trueup.gates.read.limits import Limits
 from trueup.gates.settings.apply import check_rules
 from trueup.gates.settings.load import load_settings, schema
 from trueup.gates.settings.templates import templates
@@ -52,7 +53,7 @@ def test_the_examples_in_the_comments_are_fit_as_well(tmp_path: Path) -> None:
     (tmp_path / "trueup.toml").write_text(bare)
     settings = load_settings(tmp_path / "trueup.toml")
     check_rules(settings, built_in_entries())
-    assert settings.limits is not None
+    assert settings.limits == Limits(), "the template tells other defaults"
     assert len(settings.severities) == 2
     (waiver,) = settings.waivers
     assert all((waiver.artifact, waiver.key, waiver.steps, waiver.approved_by, waiver.ticket))
