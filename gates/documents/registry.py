@@ -7,8 +7,7 @@ import functools
 from trueup.gates.documents.model import DocumentCheck
 
 
-@functools.cache
-def document_checks() -> dict[str, DocumentCheck]:
+def every_check() -> tuple[DocumentCheck, ...]:
     """Every check on documents. Imported when asked for: telemetry alone needs none of them."""
     from trueup.gates.bundle import checks as bundle
     from trueup.gates.checkpoint import checks as checkpoint
@@ -16,10 +15,15 @@ def document_checks() -> dict[str, DocumentCheck]:
     from trueup.gates.evals import checks as evals
     from trueup.gates.telemetry import log_checks as logs
 
-    every = (
+    return (
         *common.CHECKS, *checkpoint.CHECKS, *evals.CHECKS, *bundle.CHECKS, *logs.CHECKS,
     )  # fmt: skip
-    return {check.name: check for check in every}
+
+
+@functools.cache
+def document_checks() -> dict[str, DocumentCheck]:
+    """Every check by its name, which no two share."""
+    return {check.name: check for check in every_check()}
 
 
 def checks_on(kind: str) -> dict[str, DocumentCheck]:

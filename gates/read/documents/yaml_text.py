@@ -265,7 +265,8 @@ def parse_yaml(source: Text, report: Report, limits: Limits) -> Parsed:
         got = f"character U+{int(error.character):04X}"
         composer.fault("document_syntax", got, error.position)
         composer.members += 1  # the reader goes ahead of the parser: nothing was taken yet
-    composer.tabs()
+    if complete:
+        composer.tabs()
     return Parsed(composer.root, Places(composer.tree, lines), complete, composer.members)
 
 
