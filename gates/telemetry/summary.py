@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -14,26 +16,30 @@ def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
     if not frame.height:
         return {}
     numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
-    texts = _texts(frame)
-    counts = frame.select(pl.all().count()).row(0)
-    extremes = frame.select(
-        *(pl.col(name).min().alias(f"{i}l") for i, name in enumerate(numbers)),
-        *(pl.col(name).max().alias(f"{i}h") for i, name in enumerate(numbers)),
-    )
-    lows = extremes.row(0) if numbers else ()
     floats = [name for name in numbers if frame.schema[name].is_float()]
-    finite = (
-        frame.select(pl.col(name).is_finite().all() for name in floats).row(0) if floats else ()
+    texts = _texts(frame)
+    nulls = frame.null_count().row(0)
+    told = frame.select(
+        pl.col(numbers).min().name.suffix("<"),
+        pl.col(numbers).max().name.suffix(">"),
+        pl.col(floats).is_nan().any().name.suffix("?"),
     )
-    odd = {name for name, fine in zip(floats, finite, strict=True) if not fine}
-    ranges = {name: (lows[i], lows[len(numbers) + i]) for i, name in enumerate(numbers)}
+    found = told.row(0) if numbers else ()
+    lows, highs = found[: len(numbers)], found[len(numbers) : 2 * len(numbers)]
+    ranges = {name: pair for name, *pair in zip(numbers, lows, highs, strict=True)}
+    nan = dict(zip(floats, found[2 * len(numbers) :], strict=True))
     ends = {name: _last(frame.get_column(name)) for name in numbers}
     return {
         name: Column(
-            count, *ranges.get(name, (None, None)), texts.get(name), ends.get(name), name not in odd
+            frame.height - missing, *ranges.get(name, (None, None)), texts.get(name),
+            ends.get(name), not nan.get(name) and _are_finite(ranges.get(name, ())),
         )
-        for name, count in zip(frame.columns, counts, strict=True)
-    }
+        for name, missing in zip(frame.columns, nulls, strict=True)
+    }  # fmt: skip
+
+
+def _are_finite(values: Iterable[Any]) -> bool:
+    return all(not isinstance(value, float) or math.isfinite(value) for value in values)
 
 
 def _last(column: pl.Series) -> Any:
