@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from trueup.gates.closure.columns import read_columns
 from trueup.gates.closure.criteria import compare, threshold
+from trueup.gates.closure.docket import Docket
 from trueup.gates.closure.exact import parse_exact, printed, rational
-from trueup.gates.closure.model import Criterion, Source
+from trueup.gates.closure.files import Files, Place
+from trueup.gates.closure.model import Criterion, ListedFile, Source
 from trueup.gates.closure.pointer import follow, parse_pointer
+from trueup.gates.closure.values import Measured, Unmeasured, Values
 from trueup.gates.profile.load import load_profile
 from trueup.gates.read.documents.source import Text
 from trueup.gates.read.limits import Limits
@@ -254,3 +257,90 @@ def test_two_rows_of_one_step_have_no_value_there(tmp_path: Path) -> None:
     rows = [{"step": 5, "loss": 1.0}, {"step": 5, "loss": 2.0}]
     cells, _ = read_columns(log(tmp_path, rows), "x", [("loss", "step:5")], load_profile("nl"))
     assert "2 rows" in cells[("loss", "step:5")].problem
+
+
+def test_metadata_of_a_checkpoint_can_be_asked_for(tmp_path: Path) -> None:
+    """The strings of a safetensors header; a pickled checkpoint is never opened."""
+    numpy = pytest.importorskip("numpy")
+    safetensors = pytest.importorskip("safetensors.numpy")
+    run = tmp_path / "run"
+    run.mkdir()
+    safetensors.save_file(
+        {"w": numpy.zeros((2, 2), "f4")}, run / "last.safetensors", {"mode": "two_pass"}
+    )
+    (run / "last.pt").write_bytes(b"\x80\x04.")
+    files = Files(tmp_path, tmp_path, str(tmp_path), Docket("ticket"))
+    place = files.find("ticket", "run", folder=True)
+    assert isinstance(place, Place)
+    listed = {
+        name: ListedFile((), "checkpoint", name, f"last.{name}", "")
+        for name in ("safetensors", "pt")
+    }
+    values = Values(place, listed, files, load_profile("nl"), Limits())
+    found = values.measure(Source("safetensors", "$.metadata.mode"))
+    assert isinstance(found, Measured)
+    assert found.value == "two_pass"
+    other = values.measure(Source("pt", "$.mode"))
+    assert isinstance(other, Unmeasured)
+    assert "list its metadata" in other.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "unit_path", "unit"),
+    [
+        ('{"x": {"value": 1, "unit": "nats"}}', "$.x", None, "nats"),
+        ('{"x": {"value": 1, "unit": "nats"}}', "$.x.value", None, "nats"),
+        ('{"x": 1, "x_unit": "nats"}', "$.x", None, "nats"),
+        ('{"units": {"x": "nats"}, "x": 1}', "$.x", None, "nats"),
+        ('{"units": {"x": "nats"}, "val": {"x": 1}}', "$.val.x", None, "nats"),
+        ('{"x": 1, "about": {"unit": "nats"}}', "$.x", "$.about.unit", "nats"),
+        ('{"x": 1, "unit": "nats"}', "$.x", None, None),
+        ('{"x": [1], "x_unit": "nats"}', "$.x[0]", None, None),
+        ('{"x": 1, "x_unit": 3}', "$.x", None, None),
+    ],
+)
+def test_unit_that_the_artifact_states(
+    text: str, path: str, unit_path: str | None, unit: str | None, tmp_path: Path
+) -> None:
+    values = of_document(text, tmp_path)
+    found = values.measure(Source("m", path), unit_path)
+    assert isinstance(found, Measured)
+    assert (found.value, found.unit) == (1, unit)
+
+
+@pytest.mark.parametrize("unit_path", ["$.none", "$.x", "$..unit"])
+def test_unit_that_is_not_where_it_should_be_is_undetermined(
+    unit_path: str, tmp_path: Path
+) -> None:
+    found = of_document('{"x": 1}', tmp_path).measure(Source("m", "$.x"), unit_path)
+    assert isinstance(found, Unmeasured)
+    assert found.reason.startswith("unit_path")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("{", "not fit"),
+        ('{"x": NaN}', "not fit"),
+        ('{"x": 1, "x": 2}', "not fit"),
+        ('{"x": 1e999}', "not fit"),
+        ("\ufeff{}", "not fit"),
+        ("[" * 2000, "not fit"),
+        ("[1]", "no 'x' in the document, which is a list of 1"),
+        ("3", "which is a plain value"),
+    ],
+)
+def test_document_that_is_not_fit_gives_no_value(text: str, said: str, tmp_path: Path) -> None:
+    found = of_document(text, tmp_path).measure(Source("m", "$.x"))
+    assert isinstance(found, Unmeasured)
+    assert said in found.reason
+
+
+def of_document(text: str, tmp_path: Path) -> Values:
+    (tmp_path / "m.json").write_text(text)
+    files = Files(tmp_path, tmp_path, str(tmp_path), Docket("ticket"))
+    place = files.find("ticket", ".", folder=True)
+    assert isinstance(place, Place)
+    listed = {"m": ListedFile((), "document", "m", "m.json", "")}
+    return Values(place, listed, files, load_profile("nl"), Limits())
