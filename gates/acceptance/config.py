@@ -130,7 +130,7 @@ class Final(_Part, frozen=True):
     ledger: str
     sharpe: str
     ledger_head: str = ""
-    repository: str = ""
+    in_git: bool = False
     n_seeds: int = 5
     n_folds: int = 6
     floor: Decimal = Decimal(20)

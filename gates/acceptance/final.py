@@ -132,7 +132,7 @@ def _cells(session: Session, final: Final, manifest: Input, cells: list[Cell]) -
 
 def _committed(session: Session, final: Final, manifest: Input) -> None:
     """Git has the manifest, as it is, in a commit from before the start."""
-    if not final.repository:
+    if not final.in_git:
         return
     committed = first_commit_of(manifest.path, manifest.sha256)
     start = moment(manifest.data["started_at"])

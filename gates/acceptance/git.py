@@ -37,7 +37,7 @@ def first_commit_of(file: Path, sha256: str) -> Committed | None:
     Raises `AcceptanceError` if git, or a repository, is not there.
     """
     if shutil.which("git") is None:
-        raise AcceptanceError("git is not installed", where=str(file), fix="leave out `repository`")
+        raise AcceptanceError("git is not installed", where=str(file), fix="leave out `in_git`")
     name = f"./{file.name}"
     listed = _git(file, "log", f"-n{_COMMITS}", "--reverse", "--format=%H %cI", "--", name)
     for line in listed.decode("ascii", "replace").splitlines():
@@ -62,6 +62,6 @@ def _git(file: Path, *words: str, missing: bool = False) -> bytes:
         raise AcceptanceError(
             "is in no git repository that can be read", where=str(file),
             got=said[-1] if said else f"exit code {done.returncode}",
-            fix="leave out `repository`, or run where the repository is",
+            fix="leave out `in_git`, or run where the repository is",
         )  # fmt: skip
     return done.stdout

@@ -289,7 +289,7 @@ def git(folder: Path, *words: str, at: str = "2026-11-01T06:00:00Z") -> None:
 def test_git_has_the_manifest_from_before_the_start(
     accepting: Any, at: str, edited: bool, committed: bool, rules: list[str]
 ) -> None:
-    toml = accepting.fixture("passes_final")["acceptance.toml"] + 'repository = "."\n'
+    toml = accepting.fixture("passes_final")["acceptance.toml"] + "in_git = true\n"
     said = {"gate_parameters": {"acceptance_sha256": hashlib.sha256(toml.encode()).hexdigest(),
                                 "baseline_sha256": []}}  # fmt: skip
     files = accepting.fixture("passes_final")
@@ -305,14 +305,14 @@ def test_git_has_the_manifest_from_before_the_start(
 
 
 def test_without_a_repository_git_cannot_be_asked(accepting: Any) -> None:
-    toml = accepting.fixture("passes_final")["acceptance.toml"] + 'repository = "."\n'
+    toml = accepting.fixture("passes_final")["acceptance.toml"] + "in_git = true\n"
     with pytest.raises(AcceptanceError, match="in no git repository"):
         final(accepting, acceptance_toml=toml)
 
 
 def test_a_repository_runs_nothing_of_its_own(accepting: Any) -> None:
     """Its configuration may name commands: none is started by asking for a commit."""
-    toml = accepting.fixture("passes_final")["acceptance.toml"] + 'repository = "."\n'
+    toml = accepting.fixture("passes_final")["acceptance.toml"] + "in_git = true\n"
     folder = accepting.folder
     accepting.write(accepting.fixture("passes_final"))
     git(folder, "init", "-q")
