@@ -5,7 +5,7 @@ from __future__ import annotations
 from trueup.gates.bundle.listed import flaw, of_manifest
 from trueup.gates.bundle.manifest import Manifest, Variant
 from trueup.gates.documents.model import Answer, Flaw, Pointer, Subject
-from trueup.gates.evals.read import read_eval
+from trueup.gates.evals.read import eval_of
 from trueup.gates.evals.results import Eval
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
@@ -58,7 +58,7 @@ def _results(subject: Subject) -> dict[str, Eval]:
     """The results that were read, by their path in the bundle."""
     base = subject.path.resolve().parent
     return {
-        one.path.resolve().relative_to(base).as_posix(): read_eval(one.document.data)
+        one.path.resolve().relative_to(base).as_posix(): eval_of(one)
         for one in subject.run.subjects
         if one.kind == "eval" and one.path.resolve().is_relative_to(base)
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from trueup.gates.documents.model import Answer, Flaw, Subject
 from trueup.gates.evals.answers import answer, flaw, unsure
-from trueup.gates.evals.read import read_eval
+from trueup.gates.evals.read import eval_of
 from trueup.gates.evals.results import Named
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
@@ -25,7 +25,7 @@ _NOT_THERE = "names no checkpoint that is in the run directory"
 
 def eval_names_checkpoint(subject: Subject, rule: Rule) -> Answer:
     """The document says which checkpoint it measured: path, SHA-256 and step."""
-    named = read_eval(subject.document.data).checkpoints
+    named = eval_of(subject).checkpoints
     if not named:
         return Answer(1, (flaw(subject, (), "names no checkpoint"),))
     flaws = []
@@ -54,7 +54,7 @@ def checkpoint_file(subject: Subject, named: Named) -> Path | None:
 
 def eval_checkpoint_inside(subject: Subject, rule: Rule) -> Answer:
     """The checkpoint is a file of the run directory."""
-    named = [one for one in read_eval(subject.document.data).checkpoints if one.path is not None]
+    named = [one for one in eval_of(subject).checkpoints if one.path is not None]
     flaws = [
         flaw(subject, one.pointer, f"{show(one.path)} is no file in the run directory")
         for one in named
@@ -66,7 +66,7 @@ def eval_checkpoint_inside(subject: Subject, rule: Rule) -> Answer:
 def eval_checkpoint_digest(subject: Subject, rule: Rule) -> Answer:
     """The checkpoint has the SHA-256 the document states, computed anew."""
     read, flaws = 0, []
-    for one in read_eval(subject.document.data).checkpoints:
+    for one in eval_of(subject).checkpoints:
         file = checkpoint_file(subject, one)
         if file is None or one.sha256 is None:
             continue
@@ -87,13 +87,14 @@ def eval_checkpoint_digest(subject: Subject, rule: Rule) -> Answer:
 
 def sidecar(subject: Subject, file: Path) -> Subject | None:
     """The metadata that stands beside a checkpoint, if the profile has it read."""
-    names = [form.format(stem=file.stem, name=file.name) for form in _SIDECARS]
-    beside = {
-        one.path.name: one
-        for one in subject.run.subjects
-        if one.kind == "metadata" and one.path.parent == file.parent
-    }
-    return next((beside[name] for name in names if name in beside), None)
+    memo = subject.run.memo
+    if "sidecars" not in memo:
+        memo["sidecars"] = {
+            one.path: one for one in subject.run.subjects if one.kind == "metadata"
+        }  # fmt: skip
+    names = (form.format(stem=file.stem, name=file.name) for form in _SIDECARS)
+    found = (memo["sidecars"].get(file.parent / name) for name in names)
+    return next((one for one in found if one is not None), None)
 
 
 def _stated(subject: Subject | None, keys: Iterable[str]) -> Any:
@@ -107,7 +108,7 @@ def eval_checkpoint_step(subject: Subject, rule: Rule) -> Answer:
     """The step is that of the checkpoint's metadata and of its file name."""
     keys = rule.params.get("steps", _STEPS)
     read, flaws = 0, []
-    for one in read_eval(subject.document.data).checkpoints:
+    for one in eval_of(subject).checkpoints:
         if one.step is None or one.path is None:
             continue
         others: list[tuple[str, Any]] = []
@@ -130,7 +131,7 @@ def eval_checkpoint_step(subject: Subject, rule: Rule) -> Answer:
 def eval_newer(subject: Subject, rule: Rule) -> Answer:
     """The evaluation is younger than its checkpoint, by what both state, else by their files."""
     keys = rule.params.get("times", _TIMES)
-    document = read_eval(subject.document.data)
+    document = eval_of(subject)
     read = 0
     flaws: list[Flaw] = []
     for one in document.checkpoints:

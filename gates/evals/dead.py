@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trueup.gates.documents.model import Answer, Flaw, Subject
 from trueup.gates.evals.answers import answer, flaw, unsure
 from trueup.gates.evals.numbers import Cell, decimals
-from trueup.gates.evals.read import read_eval
+from trueup.gates.evals.read import eval_of
 from trueup.gates.evals.results import Eval, Score
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
@@ -15,6 +15,7 @@ from trueup.gates.profile.rules import Rule
 TELLING = 6  # decimals from which two equal values are no coincidence
 LEAST = 2
 _MEASURED = 4
+Signature = tuple[tuple[str, str, float], ...]
 
 
 def eval_moved(subject: Subject, rule: Rule) -> Answer:
@@ -23,7 +24,7 @@ def eval_moved(subject: Subject, rule: Rule) -> Answer:
     One value with many decimals that stays the same to the last bit is enough to say so; of
     accuracies, which are coarse, it takes `least`. Saturated accuracies cannot move up.
     """
-    read = read_eval(subject.document.data)
+    read = eval_of(subject)
     if read.memory.enabled is not True:
         return Answer(0, (), "memorisation was not on")
     moves = [(score, move) for score in read.scores if (move := _move(score)) is not None]
@@ -57,7 +58,7 @@ def _is_full(score: Score) -> bool:
 
 def eval_updates(subject: Subject, rule: Rule) -> Answer:
     """Where memorisation was on, some level was updated."""
-    memory = read_eval(subject.document.data).memory
+    memory = eval_of(subject).memory
     counts = memory.events or memory.norms
     if memory.enabled is not True:
         return Answer(0, (), "memorisation was not on")
@@ -85,7 +86,7 @@ def eval_not_training(subject: Subject, rule: Rule) -> Answer:
     if not seen:
         return Answer(0, (), f"no telemetry has {' or '.join(columns)}")
     read, flaws = 0, []
-    for one in _measured(read_eval(subject.document.data)):
+    for one in _measured(eval_of(subject)):
         if decimals(one.value) < TELLING:
             continue
         read += 1
@@ -105,19 +106,19 @@ def _measured(read: Eval) -> Iterator[Cell]:
 def eval_not_copied(subject: Subject, rule: Rule) -> Answer:
     """Two checkpoints do not have the same results to the last bit."""
     least = int(rule.params.get("least", _MEASURED))
-    read = read_eval(subject.document.data)
-    mine = _signature(read, least)
+    read = eval_of(subject)
+    mine = _signature_of(subject, least)
     if mine is None:
         return Answer(0, (), "too few values to tell a copy from a coincidence")
     compared = 0
     for other in subject.run.subjects:
         if other is subject or other.kind != "eval":
             continue
-        theirs = read_eval(other.document.data)
+        theirs = eval_of(other)
         if theirs.kind != read.kind or _same_checkpoint(read, theirs):
             continue
         compared += 1
-        if other.name < subject.name and _signature(theirs, least) == mine:
+        if other.name < subject.name and _signature_of(other, least) == mine:
             got = f"all {len(mine)} values are those of {other.name}"
             return Answer(compared, (flaw(subject, read.results, got),))
     return answer(compared, [], "no other checkpoint was measured in this way")
@@ -128,7 +129,16 @@ def _same_checkpoint(one: Eval, other: Eval) -> bool:
     return bool(digests[0]) and None not in digests[0] and digests[0] == digests[1]
 
 
-def _signature(read: Eval, least: int) -> tuple[tuple[str, str, float], ...] | None:
+def _signature_of(subject: Subject, least: int) -> Signature | None:
+    """The signature of a result of the run, worked out once."""
+    key = ("signature", subject.path, least)
+    if key not in subject.run.memo:
+        subject.run.memo[key] = _signature(eval_of(subject), least)
+    found: Signature | None = subject.run.memo[key]
+    return found
+
+
+def _signature(read: Eval, least: int) -> Signature | None:
     """Name, metric and value of every score, if they are many or fine enough to tell."""
     own = {(str(named.path)) for named in read.checkpoints}
     found = []
@@ -150,7 +160,7 @@ def eval_kinds(subject: Subject, rule: Rule) -> Answer:
     evals = [one for one in subject.run.subjects if one.kind == "eval"]
     if subject is not evals[0]:
         return Answer(0, (), "the first evaluation answers for all")
-    there = {read_eval(one.document.data).kind for one in evals}
+    there = {eval_of(one).kind for one in evals}
     missing = [kind for kind in wanted if kind not in there]
     flaws: list[Flaw] = []
     if missing:

@@ -6,14 +6,17 @@ from typing import Any
 
 from trueup.gates.documents.model import Answer, Flaw, Pointer, Subject
 from trueup.gates.documents.schema import MAX_BREAKS, breaks
-from trueup.gates.evals.read import KINDS, read_eval
+from trueup.gates.evals.read import KINDS, MAX_VALUES, eval_of, holds_too_much
 from trueup.gates.profile.rules import Rule
 
 
 def eval_form(subject: Subject, rule: Rule) -> Answer:
     """The document is an evaluation of a known kind, and fits the schema of that kind."""
     data = subject.document.data
-    read = read_eval(data)
+    if holds_too_much(data):
+        got = f"holds more than {MAX_VALUES} values; nothing of it was looked at"
+        return Answer(1, (Flaw(subject.document.where(), got),))
+    read = eval_of(subject)
     is_own = isinstance(data, dict) and "results" in data
     flaws = _against(subject, data, "evaluation", ()) if is_own else []
     if read.kind is None:

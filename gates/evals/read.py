@@ -5,17 +5,40 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from trueup.gates.documents.model import Pointer
+from trueup.gates.documents.model import Pointer, Subject
 from trueup.gates.evals import document, script
 from trueup.gates.evals.numbers import cell
 from trueup.gates.evals.results import Eval, Memory, Named
 
 KINDS = ("zeroshot", "niah", "continual", "passkey", "pg19", "metrics")
 SCHEMA = "trueup.eval/1"
+MAX_VALUES = 50_000  # of one document; a real one has some hundreds
+
+
+def eval_of(subject: Subject) -> Eval:
+    """The evaluation of a document of the run, worked out once."""
+    key = ("eval", subject.path)
+    if key not in subject.run.memo:
+        subject.run.memo[key] = read_eval(subject.document.data)
+    found: Eval = subject.run.memo[key]
+    return found
+
+
+def holds_too_much(data: Any) -> bool:
+    """Whether a document has more values than any evaluation: nothing of it is looked at then."""
+    waiting, count = [data], 0
+    while waiting and count <= MAX_VALUES:
+        value = waiting.pop()
+        count += 1
+        if isinstance(value, dict | list):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+    return count > MAX_VALUES
 
 
 def read_eval(data: Any) -> Eval:
     """What rules see of it. Nothing in it is trusted: what is not as it should be is left out."""
+    if holds_too_much(data):
+        return Eval(None, "document", ())
     if not isinstance(data, dict) or "results" not in data:
         kind = script.kind_of(data)
         return script.read_results(kind, data, ()) if kind else Eval(None, "script", ())

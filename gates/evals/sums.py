@@ -11,7 +11,7 @@ from typing import Any
 from trueup.gates.documents.model import Answer, Flaw, Subject
 from trueup.gates.evals.answers import answer, flaw, least_decimals
 from trueup.gates.evals.numbers import Cell, allowed, decimals, half_unit, is_number, say, total
-from trueup.gates.evals.read import read_eval
+from trueup.gates.evals.read import eval_of
 from trueup.gates.evals.results import Perplexity, Score, Stages
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
@@ -23,7 +23,7 @@ Terms = list[tuple[Fraction, int | float]]
 
 def eval_counts(subject: Subject, rule: Rule) -> Answer:
     """Counts fit: correct is at most n, and totals are the sums of the entries."""
-    read = read_eval(subject.document.data)
+    read = eval_of(subject)
     counts = {one.pointer: one for score in read.scores for one in (score.n, score.correct) if one}
     seen, flaws = len(counts), []
     for one in counts.values():
@@ -53,7 +53,7 @@ def eval_counts(subject: Subject, rule: Rule) -> Answer:
 
 def eval_mean(subject: Subject, rule: Rule) -> Answer:
     """A mean accuracy is the mean of the entries, weighted as it says."""
-    read = read_eval(subject.document.data)
+    read = eval_of(subject)
     claims = []
     if read.mean is not None:
         claims.append((read.mean, read.weighting))
@@ -90,7 +90,7 @@ def eval_perplexity(subject: Subject, rule: Rule) -> Answer:
     """Perplexity, bits and total loss follow from the loss in nats a token."""
     rtol = float(rule.params.get("rtol", RTOL))
     seen, flaws = 0, []
-    for one in read_eval(subject.document.data).perplexities:
+    for one in eval_of(subject).perplexities:
         for cell, wanted, said, slack in _follows(one, least_decimals(rule)):
             seen += 1
             grace = rtol + slack
@@ -139,7 +139,7 @@ def _follows(one: Perplexity, least: int) -> Iterator[tuple[Cell, float, str, fl
 
 def eval_transfer(subject: Subject, rule: Rule) -> Answer:
     """Average, forgetting and transfer are those of the matrix; the matrix fits its tasks."""
-    stages = read_eval(subject.document.data).stages
+    stages = eval_of(subject).stages
     if stages is None:
         return Answer(0, (), "holds no matrix of stages and tasks")
     flaws = list(_shape(subject, stages))
@@ -216,7 +216,7 @@ def _mean_of(cells: list[tuple[Fraction, Cell | None]], count: int) -> Terms | s
 
 def eval_distinct(subject: Subject, rule: Rule) -> Answer:
     """Nothing is measured twice under one name, also not where only case or dashes differ."""
-    read = read_eval(subject.document.data)
+    read = eval_of(subject)
     tasks = read.stages.tasks if read.stages is not None else None
     pairs = (
         [(name, (*read.results, "tasks", j)) for j, name in enumerate(tasks)]
@@ -235,7 +235,7 @@ def eval_distinct(subject: Subject, rule: Rule) -> Answer:
 
 def eval_grid(subject: Subject, rule: Rule) -> Answer:
     """Every context length is measured at every depth."""
-    read = read_eval(subject.document.data)
+    read = eval_of(subject)
     if read.kind != "niah" or read.form == "script":
         return Answer(0, (), "is no needle in a haystack by depth")
     there = _places(subject.document.data["results"])

@@ -8,7 +8,7 @@ from fractions import Fraction
 from trueup.gates.documents.model import Answer, Flaw, Pointer, Subject
 from trueup.gates.evals.answers import answer, flaw, least_decimals, unsure
 from trueup.gates.evals.numbers import SINGLE, Cell, allowed, decimals, half_unit, say, total
-from trueup.gates.evals.read import read_eval
+from trueup.gates.evals.read import eval_of
 from trueup.gates.evals.results import Eval
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
@@ -25,7 +25,7 @@ def accuracies(read: Eval) -> dict[Pointer, Cell]:
 
 def eval_accuracy_range(subject: Subject, rule: Rule) -> Answer:
     """Accuracies lie in [0, 1]."""
-    cells = accuracies(read_eval(subject.document.data))
+    cells = accuracies(eval_of(subject))
     flaws = [
         flaw(subject, one, show(one.value)) for one in cells.values() if not 0 <= one.value <= 1
     ]
@@ -35,7 +35,7 @@ def eval_accuracy_range(subject: Subject, rule: Rule) -> Answer:
 def eval_accuracy(subject: Subject, rule: Rule) -> Answer:
     """An accuracy is correct / n; without `correct`, some whole number of answers over n."""
     read, flaws = 0, []
-    for score in read_eval(subject.document.data).scores:
+    for score in eval_of(subject).scores:
         if not score.is_accuracy or score.n is None or score.n.value < 1:
             continue
         for one in {cell.pointer: cell for cell in score.values()}.values():
@@ -75,7 +75,7 @@ def _share(subject: Subject, one: Cell, n: Cell, correct: Cell | None, least: in
 def eval_stderr(subject: Subject, rule: Rule) -> Answer:
     """A standard error is that of n answers, by n or by n - 1."""
     read, flaws = 0, []
-    for score in read_eval(subject.document.data).scores:
+    for score in eval_of(subject).scores:
         n, value, stated = score.n, score.value, score.stderr
         if not score.is_accuracy or n is None or value is None or stated is None or n.value < 1:
             continue
@@ -98,7 +98,7 @@ def eval_stderr(subject: Subject, rule: Rule) -> Answer:
 def eval_delta(subject: Subject, rule: Rule) -> Answer:
     """A delta is the improvement it claims, and the reported value is the memorized one."""
     read, flaws = 0, []
-    for score in read_eval(subject.document.data).scores:
+    for score in eval_of(subject).scores:
         if score.value is not None and score.memorized is not None:
             read += 1
             if score.value.value != score.memorized.value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,20 @@ def test_a_part_is_a_profile_of_its_own_rules_only() -> None:
     part = parse_profile(b'[profile]\nid = "x"\nsummary = "y"\ninclude = ["evals"]\n', "x")
     assert [rule.id for rule in part.rules] == [f"EVAL{n:03}" for n in range(1, 22)]
     assert {rule.on for rule in part.rules} == {"eval"}
+
+
+def test_a_document_of_too_many_values_is_told_and_not_looked_at(tmp_path: Path) -> None:
+    """Every rule asks of every value: what no evaluation is like must not take minutes."""
+    row = {"name": "x", "n": 2, "correct": 1, "accuracy": 0.5}
+    tasks = [{**row, "name": f"t{number}"} for number in range(40_000)]
+    (tmp_path / "eval").mkdir()
+    data = {"kind": "zeroshot", "results": {"tasks": tasks}}
+    (tmp_path / "eval" / "zeroshot.json").write_text(json.dumps(data))
+    begin = time.process_time()
+    verdict = judge(tmp_path, PROFILE)
+    assert time.process_time() - begin < 20
+    assert got(verdict, "EVAL001") == "holds more than 50000 values; nothing of it was looked at"
+    assert status(verdict, "EVAL008") == "not_applied"
+    data["results"] = {"tasks": tasks[:8_000]}
+    (tmp_path / "eval" / "zeroshot.json").write_text(json.dumps(data))
+    assert status(judge(tmp_path, PROFILE), "EVAL008") == "true"
