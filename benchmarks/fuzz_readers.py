@@ -1,6 +1,7 @@
 """Coverage-guided fuzzing of the readers: no crash, no hang, and nothing taken in silence.
 
     python benchmarks/fuzz_readers.py [TARGET] [--seconds 600] [--found DIR]
+    python benchmarks/fuzz_readers.py TARGET --again FILE
 
 Without a target the seconds are shared by all of them, each in a process of its own. The mutator is
 libFuzzer's (atheris); it sees which branches of `trueup.gates.read` an input reaches. Only
@@ -12,12 +13,15 @@ An input that breaks this is written to DIR.
 from __future__ import annotations
 
 import argparse
+import atexit
 import csv
+import datetime
 import importlib.util
 import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
 MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
-LONGEST = 1 << 14  # bytes of an input
+LONGEST, SEEDS = 1 << 14, 120  # bytes of an input, files to start from
 
 
 def tests(name: str) -> ModuleType:
@@ -176,6 +180,8 @@ def _equal(one: Any, two: Any) -> bool:
         return len(one) == len(two) and all(map(_equal, one, two))
     if isinstance(one, int | float) and isinstance(two, int | float):
         return bool(plain.same(one, two))
+    if isinstance(two, datetime.date | datetime.time):
+        two = two.isoformat()
     return type(one) is type(two) and bool(one == two)
 
 
@@ -208,12 +214,12 @@ TARGETS: dict[str, tuple[Target, str, list[str]]] = {
     "nested": (nested, "x.jsonl", ["telemetry/nested*/*", "tables/*/*.jsonl"]),
     "csv": (table, "x.csv", ["tables/*/*.csv"]),
     "parquet": (columns, "x.parquet", ["tables/*/*.parquet"]),
-    "json": (json_document, "x.json", ["documents/*/*.json", "evals/*/*.json"]),
-    "yaml": (yaml_document, "x.yaml", ["documents/*/*.yaml", "checkpoints/*/*.yaml"]),
-    "toml": (toml_document, "x.toml", ["documents/*/*.toml"]),
-    "digests": (digests, "x.sha256", ["checkpoints/*/*.sha256"]),
-    "weights": (weights, "x.safetensors", ["checkpoints/*/*.safetensors"]),
-    "pickles": (pickles, "x.pt", ["checkpoints/*/*.pt", "checkpoints/*/*.pth"]),
+    "json": (json_document, "x.json", ["documents/**/*.json", "evals/**/*.json"]),
+    "yaml": (yaml_document, "x.yaml", ["**/*.yaml"]),
+    "toml": (toml_document, "x.toml", ["**/*.toml"]),
+    "digests": (digests, "x.sha256", ["**/*.sha256"]),
+    "weights": (weights, "x.safetensors", ["**/*.safetensors"]),
+    "pickles": (pickles, "x.pt", ["**/*.pt", "**/*.pth", "**/*.pkl"]),
 }
 WORDS = [
     b"NaN", b"Infinity", b"null", b"true", b"1e999", b"1e-999", b"9007199254740993", b"}, {",
@@ -227,7 +233,8 @@ def seeds(name: str, folder: Path) -> None:
     """Inputs to start from: the fixtures of this form, and the corpus of faults."""
     _, _, patterns = TARGETS[name]
     found = [path for pattern in patterns for path in sorted(FIXTURES.glob(pattern))]
-    texts = [path.read_bytes() for path in found if path.stat().st_size <= LONGEST]
+    short = [path for path in found if path.stat().st_size <= LONGEST]
+    texts = [path.read_bytes() for path in short[:: len(short) // SEEDS + 1]]
     if name in ("lines", "lists", "nested"):
         texts += [one.text for one in tests("corpus").CORPUS if len(one.text) <= LONGEST]
         rows = [{"step": i, "o": {"x": i / 2, "t": "a:b"}, "l": [0.5, i], "e": {}} for i in (1, 2)]
@@ -236,30 +243,36 @@ def seeds(name: str, folder: Path) -> None:
         (folder / f"{place:04}").write_bytes(bytes([place % 4]) + text)
 
 
+def run(name: str, data: bytes, folder: Path) -> None:
+    """One input: the first byte says where the reader cuts, the rest is the file."""
+    from trueup.gates.errors import Unreadable
+
+    check, file, _ = TARGETS[name]
+    size, text = (64, 300, 1 << 12, 1 << 16)[data[0] % 4] if data else 64, data[1:]
+    path = folder / file
+    path.write_bytes(text)
+    try:
+        check(path, text, size)
+    except Unreadable:
+        return
+
+
 def fuzz(name: str, seconds: int, found: Path) -> None:
     """Run one target in this process until its time is over or something is found."""
     import atheris
 
-    check, file, _ = TARGETS[name]
     with atheris.instrument_imports(include=["trueup.gates.read"]):
         import trueup.gates.read.documents.read
         import trueup.gates.read.tables  # noqa: F401
-    from trueup.gates.errors import Unreadable
-
     folder = Path(tempfile.mkdtemp(dir=MEMORY))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "seeds").mkdir()
     seeds(name, folder / "seeds")
     escaped = ("".join(f"\\x{byte:02x}" for byte in word) for word in WORDS)
     (folder / "words").write_text("".join(f'"{word}"\n' for word in escaped))
-    path = folder / file
 
     def one(data: bytes) -> None:
-        size, text = (64, 300, 1 << 12, 1 << 16)[data[0] % 4] if data else 64, data[1:]
-        path.write_bytes(text)
-        try:
-            check(path, text, size)
-        except Unreadable:
-            return
+        run(name, data, folder)
 
     options = [
         f"-max_total_time={seconds}", f"-max_len={LONGEST}", "-timeout=20", "-rss_limit_mb=3000",
@@ -295,7 +308,12 @@ def main() -> int:
     parser.add_argument("target", nargs="?", choices=[*TARGETS, "all"], default="all")
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"))
+    parser.add_argument("--again", type=Path, help="run this one input, without the mutator")
     args = parser.parse_args()
+    if args.again is not None:
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+            run(args.target, args.again.read_bytes(), Path(folder))
+        return 0
     args.found.mkdir(parents=True, exist_ok=True)
     if args.target != "all":
         fuzz(args.target, args.seconds, args.found)

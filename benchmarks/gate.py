@@ -1,6 +1,6 @@
 """How long a verdict takes, against other ways to look at the same rows, and what each misses.
 
-    python benchmarks/gate.py [--rows 1000000] [--runs 3] [--only WORD] [--write]
+    python benchmarks/gate.py [--rows 200000] [--runs 3] [--only WORD] [--write]
 
 Each way runs in a process of its own, file reading included, after the file was read once to warm
 the page cache and after the same way judged a small file (imports and first use are not counted;
@@ -192,7 +192,7 @@ def report(lines: list[str], folder: Path, args: argparse.Namespace) -> str:
 def main() -> None:
     """Write the tables, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="ways whose name holds this word")
     parser.add_argument("--write", action="store_true", help="write results/gate.md")
