@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trueup.gates.closure.artifacts import judge_listed, unlisted_evals, values_of
+from trueup.gates.closure.attempts import judge_ledger
 from trueup.gates.closure.board import judge_board
 from trueup.gates.closure.commands import judge_commands
 from trueup.gates.closure.criteria import decide, threshold
@@ -98,6 +99,7 @@ class _Closing:
         criteria = self._criteria(gate, waived)
         gates = [gate, *self.judging.of_further_runs()]
         judge_reruns(ticket, files, self.judging.profile, self.judging.failed, docket)
+        judge_ledger(ticket, files, docket)
         judge_record(ticket, criteria, files, docket)
         _steady(files, docket)
         return self._closure(criteria, [one for one in gates if one is not None])

@@ -143,6 +143,7 @@ class Ticket:
     thread: Thread
     evidence: Evidence
     board: str | None = None
+    ledger: str | None = None
     kernels: tuple[Kernel, ...] = ()
     commands: tuple[Command, ...] = ()
     files: tuple[ListedFile, ...] = ()

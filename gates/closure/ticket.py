@@ -101,6 +101,7 @@ def _ticket(exact: Exact, shown: str) -> Ticket:
         **{key: head[key] for key in ("id", "title", "assignee", "run", "profile")},
         **{key: head[key] for key in ("base", "commit")},
         phase=head.get("phase"),
+        ledger=head.get("ledger"),
         runs=tuple(head.get("runs", ())),
         repository=head.get("repository"),
         thread=Thread(**{key: thread.get(key) for key in ("export", "number", "url", "none")}),

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trueup.gates.catalogue.kinds import kinds
+from trueup.gates.closure.close import close
 from trueup.gates.closure.reruns import Identity, identity
 from trueup.gates.profile.load import load_profile
+
+CLOSURES = Path(__file__).parents[2] / "fixtures" / "closures"
+sys.path.insert(0, str(CLOSURES))
+import laid  # noqa: E402
 
 NL = load_profile("nl")
 
@@ -103,3 +112,56 @@ def test_a_link_to_a_configuration_elsewhere_is_not_followed(tmp_path: Path) -> 
     inside = run(tmp_path, "inside", keep_dot_me="")
     (inside / "config.json").symlink_to(outside / "config.json")
     assert identity(inside, NL) is None
+
+
+def ledger(*ends: tuple[str, str, str | None]) -> str:
+    """A chained ledger: run, commit, outcome."""
+    previous, out = "0" * 64, ""
+    for number, (run_id, commit, outcome) in enumerate(ends, 1):
+        record = {
+            "seq": number, "prev": previous, "recorded_at": "2026-03-03T10:00:00Z",
+            "event": "FINISHED" if outcome else "STARTED", "run_id": run_id, "stage": "smoke",
+            "git_commit": commit, "config_sha256": "ab" * 32, "seeds": [3],
+        }  # fmt: skip
+        if outcome:
+            record["outcome"] = outcome
+        line = json.dumps(record)
+        previous = hashlib.sha256(line.encode()).hexdigest()
+        out += line + "\n"
+    return out
+
+
+HEAD = "51699b630da609520dee6aa6c8bff7cd06f01239"  # of the closing that passes
+RERUN = '[[rerun]]\nrun = "run_seed1"\nreason = "The first try met a full disk."\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "found"),
+    [
+        (ledger(("run", HEAD, "PASS")), "", set()),
+        (ledger(("x", "12" * 20, "FAIL"), ("run", HEAD, "PASS")), "", set()),
+        (ledger(("v", HEAD, "VOID"), ("run", HEAD, "PASS")), "", set()),
+        (ledger(("x", HEAD, "FAIL"), ("run", HEAD, "PASS")), "", {"CLO090"}),
+        (ledger(("x", HEAD, None), ("run", HEAD, "PASS")), "", {"CLO090"}),
+        (ledger(("run_seed1", HEAD, "FAIL"), ("run", HEAD, "PASS")), RERUN, {"CLO002"}),
+        (ledger(("x", "12" * 20, "PASS")), "", {"CLO090"}),
+        (ledger(("run", HEAD, "PASS")).replace('"seeds": [3]', '"seeds": [4, 3]', 1)
+         + ledger(("run", HEAD, "PASS")), "", {"ledger_broken"}),
+        ("not json\n", "", {"CLO090", "ledger_broken"}),
+        (None, "", {"CLO002"}),
+    ],
+)  # fmt: skip
+def test_the_ledger_holds_no_attempt_that_was_kept_quiet(
+    text: str | None, more: str, found: set[str], tmp_path: Path
+) -> None:
+    ticket = laid.lay_out("passes", tmp_path)
+    given = ticket.read_text().replace('run = "run"\n', 'run = "run"\nledger = "ledger.jsonl"\n')
+    ticket.write_text(given + more)
+    if text is not None:
+        (tmp_path / "ledger.jsonl").write_text(text)
+    closure = close(ticket, equations=["nl.delta_momentum"], now=datetime(2026, 3, 10, tzinfo=UTC))
+    ids = {kind.id: kind.name for kind in kinds().values()}
+    rules = {one.rule for one in closure.findings if not one.rule.startswith("DOC")}
+    named = {rule if rule.startswith("CLO") else ids[rule] for rule in rules}
+    assert named == found
+    assert closure.passed == (not found)

@@ -68,8 +68,10 @@ def test_no_ticket_closes_with_the_template(tmp_path: Path) -> None:
 def test_what_the_template_leaves_out_is_of_the_right_form_too(tmp_path: Path) -> None:
     """Each line that is commented out is TOML of the ticket once its # is taken away."""
     text = templates("nl")["ticket.toml"]
-    keys = "phase|runs|repository|url|closure|previous|env|blocker|criterion|reason|documented"
-    begins = rf"\[|(?:{keys}|approved_by|run|name|path|sha256|export) ="
+    keys = (
+        "phase|runs|ledger|repository|url|closure|previous|env|blocker|criterion|reason|documented"
+    )
+    begins = rf"\[|(?:{keys}|documented|approved_by|run|name|path|sha256|export) ="
     whole = re.sub(rf"(?m)^# (?={begins})", "", text)
     path = tmp_path / "ticket.toml"
     path.write_text(whole)
