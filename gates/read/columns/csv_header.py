@@ -99,7 +99,9 @@ def _names(
                 fault(Fault("duplicate_column", got, 1, byte, key=cell))
             out.append(None)
         elif is_unusable(cell) or cell != cell.strip():
-            fault(Fault("column_name", f"{show(cell)} in column {place + 1}", 1, byte))
+            kind = "unusable_key" if is_unusable(cell) else "column_name"
+            got = f"{show(cell)} in column {place + 1}"
+            fault(Fault(kind, got, 1, byte, key=cell or None))
             out.append(None)
         else:
             out.append(cell)

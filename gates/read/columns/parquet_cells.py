@@ -119,8 +119,7 @@ class ParquetCells:
     def _say_once(self, one: Plan) -> None:
         fault = one.refused or one.flaw
         if fault is not None:
-            key = None if fault == "column_name" else one.name
-            self._report(Fault(fault, one.got, key=key))
+            self._report(Fault(fault, one.got, key=one.name or None))
 
     def _checked(
         self, name: str, one: Plan, raw: pl.Series, rows: _Rows

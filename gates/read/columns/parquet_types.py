@@ -32,8 +32,8 @@ class Plan:
 
 def plan(name: str, kind: pl.DataType) -> Plan:
     """What is to be done with a column of this name and type."""
-    if is_unusable(name) or name != name.strip():
-        return Plan(name, refused="column_name", got=show(name))
+    if is_unusable(name):
+        return Plan(name, refused="unusable_key", got=show(name))
     if kind in (pl.Int64, pl.Float64, pl.String, pl.Boolean):
         return Plan(name)
     if kind in _SMALL:
