@@ -195,6 +195,12 @@ def test_a_path_is_told_from_the_root_of_the_checkout(
     assert line.startswith("::error file=sub/x.jsonl,line=9,")
 
 
+def test_an_artifact_behind_a_url_has_no_place_in_the_checkout() -> None:
+    one = Finding("OWN001", "error", "s3://b/x.jsonl", Where(line=2), "g", "e", "f", "s")
+    (line, _) = github_of(("s3://b", replace(PASS, findings=(one,))))
+    assert line.startswith("::error title=OWN001 error%3A s::s3://b/x.jsonl:2: got g")
+
+
 def test_percent_signs_and_commas_are_escaped() -> None:
     one = Finding("OWN001", "warning", "a,b:c%.json", Where(line=2), "100%", "e", "f", "x, y")
     (line, _) = github_of(("a", replace(PASS, findings=(one,))))

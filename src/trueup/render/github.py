@@ -82,9 +82,11 @@ class Annotations:
             )
             if line
         )
-        where = [f"file={_property(_file(first.artifact))}"] if first.artifact else []
-        if first.where.line is not None:
-            where.append(f"line={first.where.line}")
+        where = []
+        if first.artifact and not is_url(first.artifact):  # what lies elsewhere has no place here
+            where.append(f"file={_property(_file(first.artifact))}")
+            if first.where.line is not None:
+                where.append(f"line={first.where.line}")
         return self.one(group.severity, group.title(), message, ",".join(where))
 
 
@@ -97,7 +99,7 @@ def plain(text: str) -> str:
 def _file(artifact: str) -> str:
     """The path from the root of the checkout, where the artifact lies in it."""
     root = os.environ.get("GITHUB_WORKSPACE")
-    if root and not is_url(artifact):
+    if root:
         relative = os.path.relpath(os.path.abspath(artifact), root)
         if not relative.startswith(".."):
             return relative
