@@ -100,8 +100,9 @@ def test_every_proposed_number_is_a_parameter(tmp_path: Path) -> None:
     assert (stop.n_consec, stop.warn_resets, stop.reset_at) == (5, True, "fold")
     assert [float(n) for n in (profile.threshold, profile.min_share)] == [0.2, 0.01]
     assert (ablation.min_seeds, ablation.mixed_sign) == (3, "inconclusive")
-    bounds = {one.id: float(one.at_least or 0) for one in config.limit}
-    assert bounds == {"best_sharpe": 20, "F_Half": 0.05, "F_Full": 0.05, "cf_flip": 0.1}
+    floors = {one.id: float(one.at_least) for one in config.limit if one.at_least is not None}
+    assert floors == {"best_sharpe": 20, "F_Half": 0.05, "F_Full": 0.05, "cf_flip": 0.1}
+    assert [float(one.at_most) for one in config.limit if one.at_most is not None] == [1.609]
     assert {one.id for one in config.limit if one.weight == "blocker"} == {
         "F_Half", "F_Full", "cf_flip",
     }  # fmt: skip
