@@ -18,7 +18,6 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 SMALL = FIXTURES / "runs" / "memory_small"
 LOG = FIXTURES / "runs" / "cms_small" / "telemetry.json"
 VARIANTS = {"phase0_selfmod": "teach", "phase0_attention": "no_teach"}
-WHOLE = '[profile]\nid = "whole"\nsummary = "nl with checkpoints"\ninclude = ["nl", "checkpoint"]\n'
 CONFIG = """\
 train:
   algorithm_mode: two_pass_stopgrad_updates
@@ -74,19 +73,13 @@ def command(*words: object) -> tuple[int, str]:
     return done.exit_code, done.stdout + done.stderr
 
 
-@pytest.fixture
-def profile(tmp_path: Path) -> str:
-    (tmp_path / "whole.toml").write_text(WHOLE)
-    return str(tmp_path / "whole.toml")
-
-
-def test_two_runs_are_bundled_and_judged(profile: str, runs: list[Path], tmp_path: Path) -> None:
+def test_two_runs_are_bundled_and_judged(runs: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "phase0"
-    code, said = command("bundle", *runs, "-o", out, "--profile", profile)
+    code, said = command("bundle", *runs, "-o", out, "--profile", "nl")
     assert (code, "no result" in said) == (0, False), said
-    code, said = command("gate", out, "--profile", profile)
+    code, said = command("gate", out, "--profile", "nl")
     assert code == 0, said
-    statuses = {one.id: one.status for one in judge(out, profile).rules}
+    statuses = {one.id: one.status for one in judge(out, "nl").rules}
     applied = {f"BND{n:03}" for n in range(1, 13)} | {f"EVAL{n:03}" for n in range(1, 22)}
     assert {rule for rule in applied if statuses[rule] != "true"} == set()
 
@@ -100,23 +93,23 @@ def test_two_runs_are_bundled_and_judged(profile: str, runs: list[Path], tmp_pat
     ],
 )
 def test_what_is_changed_in_a_bundle_is_found(
-    rule: str, path: str, profile: str, runs: list[Path], tmp_path: Path
+    rule: str, path: str, runs: list[Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "phase0"
-    assert command("bundle", *runs, "-o", out, "--profile", profile)[0] == 0
+    assert command("bundle", *runs, "-o", out, "--profile", "nl")[0] == 0
     if rule == "BND004":
         (out / path).unlink()
     else:
         (out / path).write_bytes((out / path).read_bytes().replace(b"1", b"2", 1))
-    code, said = command("gate", out, "--profile", profile)
+    code, said = command("gate", out, "--profile", "nl")
     assert code == 1
     assert rule in said
 
 
-def test_one_run_alone_lacks_a_variant(profile: str, runs: list[Path], tmp_path: Path) -> None:
-    code, said = command("bundle", runs[0], "-o", tmp_path / "half", "--profile", profile)
+def test_one_run_alone_lacks_a_variant(runs: list[Path], tmp_path: Path) -> None:
+    code, said = command("bundle", runs[0], "-o", tmp_path / "half", "--profile", "nl")
     assert code == 0
     assert "variant phase0_attention: no result; the profile asks for it" in said
-    code, said = command("gate", tmp_path / "half", "--profile", profile)
+    code, said = command("gate", tmp_path / "half", "--profile", "nl")
     assert code == 1
     assert "BND010" in said
