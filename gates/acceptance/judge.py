@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,12 +31,13 @@ ACCEPTANCE = "acceptance.toml"
 
 def judge_acceptance(
     path: str | Path, run: str | Path | None = None, *, docs: Path | None = None,
-    limits: Limits | None = None,
+    show: Callable[[Judgement], None] | None = None, limits: Limits | None = None,
 ) -> Judgement:  # fmt: skip
     """Judge a run by an acceptance file (or a folder that holds `acceptance.toml`).
 
     `run` is the folder of what the run left; without it, the folder of the acceptance. With `docs`,
-    a site of Data Docs is written there, whole or not at all. Raises `GateError` if there is
+    a site of Data Docs is written there, whole or not at all; `show` gets the judgement before
+    that, so that a place that cannot be written does not cost it. Raises `GateError` if there is
     nothing that could be judged.
     """
     with site(docs) as building:
@@ -45,6 +47,8 @@ def judge_acceptance(
             raise session.refused[0]
         told = _second_judge(session, building)
         judgement = _judgement(session, told)
+        if show is not None:
+            show(judgement)
         if docs is not None and building is not None:
             if told is None:
                 raise AcceptanceError(

@@ -140,6 +140,16 @@ def test_docs_are_written_beside_the_judgement(tmp_path: Path) -> None:
     assert (tmp_path / "docs" / "index.html").is_file()
 
 
+def test_docs_that_cannot_be_written_do_not_cost_the_judgement(tmp_path: Path) -> None:
+    """An acceptance without numbers has none; it is judged and printed, and the call is 2."""
+    result = run(FIXTURES / "passes_hard_stop", "--docs", "/proc/none/docs")
+    assert (result.exit_code, result.stdout) == (2, "")  # refused before anything is judged
+    result = run(FIXTURES / "passes_hard_stop", "--docs", tmp_path / "docs")
+    assert result.exit_code == 2
+    assert result.stdout.splitlines()[-1].startswith("pass: mine")
+    assert "there are no Data Docs" in result.stderr
+
+
 def test_the_folder_of_the_run_may_be_another(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "passes_bands", tmp_path / "gate")
     (tmp_path / "run").mkdir()

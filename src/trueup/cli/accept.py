@@ -113,8 +113,7 @@ def judge(
         return
     from trueup.gates.acceptance.judge import judge_acceptance
 
-    judgement = judge_acceptance(path, run, docs=docs)
-    _print(judgement, format)
+    judgement = judge_acceptance(path, run, docs=docs, show=lambda one: _print(one, format))
     raise typer.Exit(PASSED if judgement.passed else NOT_PASSED)
 
 
