@@ -30,8 +30,14 @@ _PLACES = 12  # of one rule
 def acceptance_markdown(judgement: Judgement) -> str:
     """Write the criteria as a table and the findings below it; what is too long is counted."""
     mark = "✅" if judgement.passed else "❌"
-    head = [f"## {mark} trueup accept {code(judgement.id)}", "", words(acceptance_summary(judgement)),
-            "", "| criterion | holds | value | bound | class |", "|---|---|---|---|---|"]  # fmt: skip
+    head = [
+        f"## {mark} trueup accept {code(judgement.id)}",
+        "",
+        words(acceptance_summary(judgement)),
+        "",
+        "| criterion | holds | value | bound | class |",
+        "|---|---|---|---|---|",
+    ]
     lines = [*(_row(several) for several in _worst_first(judgement.criteria)), ""]
     for group in by_rule(judgement.findings):
         lines += _group(group)

@@ -25,7 +25,7 @@ PLACES = [
     ("passes_final", "ledger.jsonl"), ("passes_ablation", "ablation.json"),
     ("passes_tests", "tests.json"), ("passes_tests", "before.json"),
 ]  # fmt: skip
-VALUES = (
+VALUES: st.SearchStrategy[Any] = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
     | st.just([]) | st.just({}) | st.just([None]) | st.just("2026-01-01") | st.just("1" * 500)
     | st.just(10**400) | st.just(-(2**70)) | st.just({"seed": 1, "fold": 0}) | st.just("\ud800")
