@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -42,25 +41,35 @@ class _Watch:
     sums: dict[int, int] = field(default_factory=dict)  # decimal exponent -> sum of mantissas
     odd: str = ""  # the first value that is no finite number
 
-    def take(self, value: Any, where: Where) -> None:
-        """One more cell, in the order of the file."""
-        self.count += 1
-        self.last = (value, where)
-        if where.step in self.steps:
-            self.at.setdefault(where.step or 0, []).append((value, where))
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
-            self.odd = self.odd or f"{value!r} at step {where.step}"
+    def take(self, steps: pl.Series, values: pl.Series) -> None:
+        """The cells of one batch, in the order of the file; none of them is null."""
+        if not values.len():
             return
-        if self.low is None or value < self.low[0]:
-            self.low = (value, where)
-        if self.high is None or value > self.high[0]:
-            self.high = (value, where)
+        self.count += values.len()
+        self.last = self._cell(steps, values, values.len() - 1)
+        if self.steps:
+            for index in steps.is_in(list(self.steps)).arg_true().to_list():
+                self.at.setdefault(steps[index], []).append(self._cell(steps, values, index))
+        plain = values.dtype.is_numeric()
+        odd = (~values.is_finite()).arg_true() if plain else None
+        if odd is None or odd.len():
+            first = 0 if odd is None else odd[0]
+            self.odd = self.odd or f"{values[first]!r} at step {steps[first]}"
+        if odd is not None and not odd.len():
+            self._summed(steps, values)
+
+    def _cell(self, steps: pl.Series, values: pl.Series, index: int) -> tuple[Any, Where]:
+        return values[index], Where(step=steps[index], key=self.name)
+
+    def _summed(self, steps: pl.Series, values: pl.Series) -> None:
+        """Least, largest and sum, all numbers being finite. Of equals the first counts."""
+        low = self._cell(steps, values, values.arg_min() or 0)
+        high = self._cell(steps, values, values.arg_max() or 0)
+        self.low = low if self.low is None or low[0] < self.low[0] else self.low
+        self.high = high if self.high is None or high[0] > self.high[0] else self.high
         if self.sums_up:
-            self._add(Decimal(repr(value)))
+            for value in values.to_list():
+                self._add(Decimal(repr(value)))
 
     def _add(self, value: Decimal) -> None:
         sign, digits, exponent = value.as_tuple()
@@ -130,14 +139,12 @@ def _steps(pairs: list[tuple[str, str]], column: str) -> Iterable[int]:
 
 
 def _take(frame: pl.DataFrame, watches: dict[str, _Watch], profile: Profile) -> None:
-    """The cells of the steps' rows."""
-    steps = (
-        frame[profile.step].to_list() if profile.step in frame.columns else [None] * frame.height
-    )
+    """The cells of the steps' rows; a step that is no whole number is no step."""
+    step = profile.step
+    if step not in frame.columns or not frame.schema[step].is_integer():
+        return
+    rows = frame.filter((frame[step] != profile.config_step) & frame[step].is_not_null())
     for column, watch in watches.items():
-        if column not in frame.columns:
-            continue
-        for step, value in zip(steps, frame[column].to_list(), strict=True):
-            if value is None or not isinstance(step, int) or step == profile.config_step:
-                continue
-            watch.take(value, Where(step=step, key=column))
+        if column in rows.columns:
+            kept = rows.filter(rows[column].is_not_null())
+            watch.take(kept[step], kept[column])

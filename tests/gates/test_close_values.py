@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -344,3 +347,29 @@ def of_document(text: str, tmp_path: Path) -> Values:
     assert isinstance(place, Place)
     listed = {"m": ListedFile((), "document", "m", "m.json", "")}
     return Values(place, listed, files, load_profile("nl"), Limits())
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "jsonl.gz", "jsonl.zst", "csv", "parquet"])
+def test_values_do_not_depend_on_the_form_of_the_log(form: str, tmp_path: Path) -> None:
+    rows = [{"step": step, "loss": loss} for step, loss in enumerate((0.1, 0.7, 0.2))]
+    path = tmp_path / f"telemetry.{form}"
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if form == "json":
+        path.write_text(json.dumps(rows))
+    elif form == "csv":
+        path.write_text("step,loss\n0,0.1\n1,0.7\n2,0.2\n")
+    elif form == "parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    elif form.endswith("gz"):
+        path.write_bytes(gzip.compress(lines))
+    elif form.endswith("zst"):
+        path.write_bytes(zstandard.compress(lines))
+    else:
+        path.write_bytes(lines)
+    moments = ("last", "min", "max", "mean", "step:1")
+    cells, faults = read_columns(
+        path, "x", [("loss", moment) for moment in moments], load_profile("nl")
+    )
+    assert not faults
+    found = [rational(c.value) or c.value for c in cells.values()]
+    assert found == [Fraction(n, 30) for n in (6, 3, 21, 10, 21)]
