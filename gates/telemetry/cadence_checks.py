@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import reduce
+from operator import add
 
 import polars as pl
 
@@ -166,7 +168,7 @@ def _conserved(view: View) -> list[Probe]:
         tokens, pending = number(columns[0]), number(columns[1])
         carry = view.rule.params.get("carry", False)
         before = _before(view, prefix, columns[1:2]) if carry else pl.lit(0.0)
-        lost = pl.sum_horizontal([number(name) for name in columns[2:]])
+        lost = reduce(add, (number(name) for name in columns[2:]))
         open_ = length + before - tokens - pending - lost
         ok = open_ == 0
         if view.rule.params.get("cleared", False):

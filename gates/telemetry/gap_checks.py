@@ -8,6 +8,7 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
+from trueup.gates.telemetry.closeness import close
 from trueup.gates.telemetry.params import (
     BY,
     RESUME,
@@ -48,6 +49,10 @@ def _distances(view: View) -> None:
             known[distance] = [count, start]
 
 
+def _plain(value: float) -> str:
+    return show(int(value) if value == int(value) else value)
+
+
 def _regular(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     known: dict[float, list[float]] = state.get("distances", {})
     if not known:
@@ -69,8 +74,8 @@ def _regular(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     start, distance, _ = wide[0]
     total = int(sum(count for _, _, count in wide))
     got = (
-        f"from {show(int(start))} to {show(int(start + distance))}, with rows every "
-        f"{show(int(interval))}; {total} gap{'s' if total > 1 else ''} in all"
+        f"from {_plain(start)} to {_plain(start + distance)}, with rows every "
+        f"{_plain(interval)}; {total} gap{'s' if total > 1 else ''} in all"
     )
     return [RunResult(rule.keys[0], False, got, int(start))]
 
@@ -116,7 +121,7 @@ def _compare(view: View, every: pl.DataFrame, new: int, same: list[str]) -> None
     for name in metrics:
         one, two = pl.col(f"was {name}"), pl.col(name)
         both = pairs.filter(one.is_not_null() & two.is_not_null())
-        other = both.filter((one - two).abs() > rel * pl.max_horizontal(one.abs(), two.abs()))
+        other = both.filter(~close(one, two, rel))
         entry = found.setdefault(name[2:], [0, 0, None])
         entry[0] += both.height
         entry[1] += other.height

@@ -60,8 +60,10 @@ def _rate_follows(view: View) -> list[Probe]:
         value, rate, count = columns
         past = Past(view, [count, value, rate])
         seen = number(count) - past.before(count)
+        apart = (number(value) - past.before(value)).abs()
         size = pl.max_horizontal(number(value).abs(), past.before(value).abs())
-        changed = (number(value) - past.before(value)).abs() > rel * size + slack
+        near = apart.is_finite() & (apart <= rel * size + slack)
+        changed = (number(value) != past.before(value)) & ~near
         was = past.before(rate) * pl.max_horizontal(past.before(count) - 1, pl.lit(1.0))
         grown = (_fires(rate, count) - was).round()
         least = changed.cast(pl.Float64)

@@ -37,13 +37,14 @@ def _increasing(view: View) -> list[Probe]:
 
 
 def _rises(view: View, name: str, strict: bool) -> Probe:
-    past = Past(view, [name])
+    step = view.rule.params.get("step", name)
+    past = Past(view, [step] if step == name else [step, name])
     value, before = past.value(name), past.before(name)
     ok = pl.when(before.is_null()).then(True).otherwise(
         value > before if strict else value >= before
     )  # fmt: skip
     shown = [name]
-    if past.resume is not None:
+    if past.resume is not None and step == name:
         ok = _resumed(view, past, name, ok)
         shown += [past.resume] if past.resumes else []
     return Probe(name, where_present([name], past.settle(ok)), tuple(shown))
@@ -133,8 +134,8 @@ _TEXT = (str,)
 CHECKS = (
     Check(
         "increasing", "cells", "larger than in the row before, or (`strict = false`) not smaller",
-        {"strict": (bool,), "interval": (int, str), **BY, **RESUME},
-        ("strict", "interval", *_ROWS), build=_increasing,
+        {"strict": (bool,), "interval": (int, str), "step": _TEXT, **BY, **RESUME},
+        ("strict", "interval", "step", *_ROWS), build=_increasing,
         problem=asks(listed("by"), at_least(1, "interval")),
     ),
     Check(

@@ -42,7 +42,7 @@ class Past:
         self._by = [name for name in params.get("by", ()) if view.has(name)]
         self.resume: str | None = params.get("resume")
         self._config_step = params.get("config_step", -1)
-        self._groups: dict[str, _Group] = view.state.setdefault("past:" + names[0], {})
+        self._groups: dict[str, _Group] = view.state.setdefault("past:" + names[-1], {})
         self.resumes = self.resume is not None and view.is_number(self.resume)
         segmented = self.resumes or any(group.segment for group in self._groups.values())
         self._plain = not self._by and not segmented

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from trueup.gates.telemetry.closeness import close
 from trueup.gates.telemetry.params import Number, at_least, counts, listed, rising
 from trueup.gates.telemetry.probe import (
     Check,
@@ -21,6 +22,12 @@ from trueup.gates.telemetry.probe import (
 
 def _all_numbers(view: View, columns: list[str]) -> bool:
     return all(view.is_number(name) for name in columns)
+
+
+def _unless_nan(columns: list[str], ok: pl.Expr) -> pl.Expr:
+    """Sums over columns pass over what is unknown: with a NaN among them nothing can be said."""
+    known = [number(name).is_not_null() | pl.col(name).is_null() for name in columns]
+    return pl.when(pl.all_horizontal(known)).then(ok).otherwise(None)
 
 
 def _record(view: View) -> list[Probe]:
@@ -79,6 +86,7 @@ def _ordered(view: View) -> list[Probe]:
         if len(names) != len(wanted) or not _all_numbers(view, names):
             continue
         slack = rel * pl.max_horizontal([number(name).abs() for name in names])
+        slack = pl.when(slack.is_finite()).then(slack).otherwise(0.0)
         pairs = pairwise(names)
         ok = pl.all_horizontal([number(a) <= number(b) + slack for a, b in pairs])
         out.append(Probe(names[0], where_present(names, ok), tuple(names)))
@@ -120,10 +128,9 @@ def _ratio_of(view: View) -> list[Probe]:
         triple = [value, above, below]
         if not _all_numbers(view, triple):
             continue
-        quotient = number(above) / number(below)
-        close = (number(value) - quotient).abs() <= rel * quotient.abs()
+        near = close(number(value), number(above) / number(below), rel)
         ok = pl.when(number(below) == 0).then(pl.col(value).is_null()).otherwise(
-            where_present([value], close)
+            where_present([value], near)
         )  # fmt: skip
         out.append(Probe(value, where_present([above, below], ok), tuple(triple)))
     return out
@@ -137,7 +144,7 @@ def _ratio_within(view: View) -> list[Probe]:
                 if f in fields]  # fmt: skip
         if len(pair) == 2 and _all_numbers(view, pair):
             above, below = number(pair[0]), number(pair[1])
-            ok = (below <= 0) | (above / below).is_between(low, high)
+            ok = (below <= 0) | (above <= 0) | (above / below).is_between(low, high)
             out.append(Probe(pair[0], where_present(pair, ok), tuple(pair)))
     return out
 
@@ -181,7 +188,7 @@ def _parts_of_whole(view: View) -> list[Probe]:
         shares = (total - 1).abs() <= float(view.param("abs"))
         percent = (total - 100).abs() <= float(view.param("percent")) * len(columns)
         positive = pl.all_horizontal([(number(name) >= 0).fill_null(True) for name in columns])
-        ok = ~there | (positive & (shares | percent))
+        ok = ~there | _unless_nan(columns, positive & (shares | percent))
         out.append(Probe(prefix.rstrip("[."), ok, tuple(columns)))
     return out
 
@@ -199,7 +206,8 @@ def _spread_out(view: View) -> list[Probe]:
         even = pl.lit(float(len(columns))).log()
         entropy = pl.sum_horizontal(terms) >= float(view.param("min_entropy")) * even
         largest = pl.max_horizontal(parts) <= float(view.param("max_share"))
-        ok = where_present(columns, pl.when(total > 0).then(entropy & largest).otherwise(None))
+        ok = _unless_nan(columns, pl.when(total > 0).then(entropy & largest).otherwise(None))
+        ok = where_present(columns, ok)
         out.append(Probe(prefix.rstrip("[."), ok, tuple(columns)))
     return out
 
@@ -211,7 +219,8 @@ def _mean_of(view: View) -> list[Probe]:
         columns = list(fields.values())
         if _all_numbers(view, columns):
             average = pl.mean_horizontal([number(name) for name in columns])
-            ok = where_present(columns, (average - mean).abs() <= slack)
+            ok = _unless_nan(columns, (average - mean).abs() <= slack)
+            ok = where_present(columns, ok)
             out.append(Probe(prefix.rstrip("[."), ok, tuple(columns)))
     return out
 
@@ -253,8 +262,8 @@ CHECKS = (
         problem=at_least(0, "rel"),
     ),
     Check(
-        "ratio_within", "record", "`numerator` / `denominator` within [`min`, `max`], where the "
-        "denominator is positive",
+        "ratio_within", "record", "`numerator` / `denominator` within [`min`, `max`], where both "
+        "are positive",
         {"numerator": (str,), "denominator": (str,), "min": Number, "max": Number},
         build=_ratio_within, problem=rising("min", "max"),
     ),

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from trueup.gates.telemetry.closeness import close
 from trueup.gates.telemetry.params import Number, asks, at_least, listed, setting_number
 from trueup.gates.telemetry.probe import (
     Check,
@@ -73,8 +74,7 @@ def _equals(view: View) -> list[Probe]:
     value, other = view.param("value"), view.param("other")
     if not _all_numbers(view, [value, other]):
         return []
-    slack = float(view.param("rel")) * pl.max_horizontal(number(value).abs(), number(other).abs())
-    ok = (number(value) - number(other)).abs() <= slack
+    ok = close(number(value), number(other), float(view.param("rel")))
     return [Probe(value, where_present([value, other], ok), (value, other))]
 
 
@@ -84,8 +84,7 @@ def _pairs_equal(view: View) -> list[Probe]:
     out = []
     for value, other in view.param("pairs").items():
         if _all_numbers(view, [value, other]):
-            slack = rel * pl.max_horizontal(number(value).abs(), number(other).abs())
-            ok = (number(value) - number(other)).abs() <= slack
+            ok = close(number(value), number(other), rel)
             out.append(Probe(value, where_present([value, other], ok), (value, other)))
     return out
 
@@ -115,9 +114,8 @@ def _ends_at(view: View) -> list[Probe]:
     names = [value, index, total]
     if not _all_numbers(view, names):
         return []
-    end = float(view.param("end"))
-    slack = float(view.param("rel")) * abs(end)
-    ok = (number(index) != number(total) - 1) | ((number(value) - end).abs() <= slack)
+    there = close(number(value), pl.lit(float(view.param("end"))), float(view.param("rel")))
+    ok = (number(index) != number(total) - 1) | there
     return [Probe(value, where_present(names, ok), tuple(names))]
 
 

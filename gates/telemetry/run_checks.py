@@ -171,22 +171,22 @@ def _spreads(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
 
 
 def _note_falls(view: View) -> None:
-    """Count the rows that hold all keys, and those in which one is below the one before it."""
+    """Count the rows that hold all keys, and those in which one is not above the one before it."""
     columns = [name for name in view.names if view.is_number(name)]
     if len(columns) < len(view.names):
         return
     there = pl.all_horizontal([pl.col(name).is_not_null() for name in columns])
-    falls = pl.any_horizontal([pl.col(b) < pl.col(a) for a, b in pairwise(columns)])
+    falls = pl.any_horizontal([pl.col(b) <= pl.col(a) for a, b in pairwise(columns)])
     rows, falling = view.frame.select(there.sum().alias("rows"), (there & falls).sum()).row(0)
     view.state["rows"] = view.state.get("rows", 0) + rows
     view.state["falls"] = view.state.get("falls", 0) + falling
 
 
-def _sometimes_falls(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+def _not_always_rising(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     rows = state.get("rows", 0)
     if rows < rule.params["min_rows"]:
         return []
-    got = f"{' <= '.join(rule.keys)} in all {rows} rows"
+    got = f"{' < '.join(rule.keys)} in all {rows} rows"
     return [RunResult(rule.keys[0], state["falls"] > 0, got)]
 
 
@@ -252,9 +252,9 @@ CHECKS = (
         observe=_note_keys, finish=_forbidden,
     ),
     Check(
-        "sometimes_falls", "cells", "in at least one of at least `min_rows` rows a key is below "
-        "the key before it in the list",
-        _ROWS, observe=_note_falls, finish=_sometimes_falls, problem=_ASKED,
+        "not_always_rising", "cells", "in at least one of at least `min_rows` rows a key is not "
+        "above the key before it in the list",
+        _ROWS, observe=_note_falls, finish=_not_always_rising, problem=_ASKED,
     ),
     Check(
         "config_first", "cells", "rows with step `config_step` exist, and stand before all others; "
