@@ -104,6 +104,12 @@ def judge_thread(
         point.flaw("plan_missing", export.where("comments"), got)
         return
     plan, later = mine[0], mine[1:]
+    for comment in export.discussion.comments:
+        if comment is not plan and comment.edited:
+            where = export.where(*comment.at)
+            point.flaw(
+                "comment_edited", where, f"by {show(comment.author)}, {comment.created_text}"
+            )
     _in_time(plan, export, work, point)
     _untouched(plan, export, work, docket.point("plan: not edited afterwards", shown))
     parts = _parts(plan, export, docket)
