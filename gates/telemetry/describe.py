@@ -64,7 +64,9 @@ def failures(probes: list[Probe], rows: Rows) -> Iterator[Failed]:
     counts = frame.select((each_row & one).sum().alias(str(i)) for i, one in enumerate(bad)).row(0)
     for probe, one, count in zip(probes, bad, counts, strict=True):
         if count:
-            yield Failed(probe, frame.with_columns(probe.ok.is_null().alias(_NULL)).filter(one))
+            yield Failed(
+                probe, frame.with_columns(probe.ok.is_null().alias(_NULL)).filter(each_row & one)
+            )
 
 
 def _got(probe: Probe, row: dict[str, Any]) -> str:
