@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
+import tomllib
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from trueup.gates.profile.load import load_profile
 
 CLOSURES = Path(__file__).parents[2] / "fixtures" / "closures"
 sys.path.insert(0, str(CLOSURES))
+import closing  # noqa: E402
 import laid  # noqa: E402
 
 NL = load_profile("nl")
@@ -165,3 +169,27 @@ def test_the_ledger_holds_no_attempt_that_was_kept_quiet(
     named = {rule if rule.startswith("CLO") else ids[rule] for rule in rules}
     assert named == found
     assert closure.passed == (not found)
+
+
+def test_a_real_run_closes_by_the_built_in_profile(tmp_path: Path) -> None:
+    """The log of a real training run; its last loss, 1.4283, stands in the record of that run."""
+    ticket = laid.lay_out("passes", tmp_path)
+    real = CLOSURES.parent / "runs" / "cms_small"
+    shutil.copy(real / "telemetry.json", tmp_path / "run" / "telemetry.json")
+    last = tomllib.loads((real / "run.toml").read_text())["result"]["loss_last"]
+    data = tomllib.loads(ticket.read_text(), parse_float=Decimal)
+    data["ticket"]["profile"] = "nl"
+    for name in ("eval", "document"):
+        del data[name]
+    for name in ("evals/copy.json", "metrics.json"):
+        (tmp_path / "run" / name).unlink()
+    digest = hashlib.sha256((real / "telemetry.json").read_bytes()).hexdigest()
+    data["telemetry"][0]["sha256"] = digest
+    del data["criterion"][0]
+    data["criterion"][0] |= {"comparison": "abs-within", "value": Decimal("0.00005")}
+    data["criterion"][0]["baseline"] = Decimal(str(last))
+    ticket.write_bytes(closing.toml(data))
+    closure = close(ticket, equations=["nl.delta_momentum"], now=datetime(2026, 3, 10, tzinfo=UTC))
+    assert [one.status for one in closure.criteria] == ["holds"]
+    assert closure.passed, closure.all_findings
+    assert "rule: TEL001" in json.loads(closure.statement)["predicate"]["passedTests"]
