@@ -6,7 +6,8 @@
 Without a target the seconds are shared by all of them, each in a process of its own. The mutator is
 libFuzzer's (atheris); it sees which branches of `trueup.gates.read` an input reaches. Only
 `Unreadable` may be raised. What a reader hands on without a finding is held against an independent
-reader: the standard library's `json`, `csv` and `tomllib`, and the `safetensors` library.
+reader: the standard library's `json`, `csv`, `gzip` and `tomllib`, and the libraries
+`zstandard` and `safetensors`.
 An input that breaks this is written to DIR.
 """
 
@@ -16,6 +17,7 @@ import argparse
 import atexit
 import csv
 import datetime
+import gzip
 import importlib.util
 import io
 import json
@@ -30,6 +32,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import zstandard
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
@@ -133,6 +137,22 @@ def _says(text: str, value: Any) -> bool:
     return bool(number == value)
 
 
+def packed(path: Path, data: bytes, size: int) -> None:
+    """Compressed lines: with no finding, the rows are those that the libraries unpack."""
+    rows, faults = read_table(path, size, False)
+    if faults:
+        return
+    if path.suffix == ".gz":
+        text = gzip.decompress(data)
+    else:
+        unpack = zstandard.ZstdDecompressor()
+        with unpack.stream_reader(io.BytesIO(data), read_across_frames=True) as stream:
+            text = stream.read()
+    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), 1):
+        if text.lstrip()[:1] == b"{":
+            same(rows.get(number), plain.row(line.removesuffix(b"\r")), False)
+
+
 def columns(path: Path, data: bytes, size: int) -> None:
     """Parquet: damaged bytes are named or refused."""
     read_table(path, size, False)
@@ -213,6 +233,8 @@ TARGETS: dict[str, tuple[Target, str, list[str]]] = {
     "lists": (lines, "x.json", ["telemetry/*/telemetry.json", "tables/*/*.json"]),
     "nested": (nested, "x.jsonl", ["telemetry/nested*/*", "tables/*/*.jsonl"]),
     "csv": (table, "x.csv", ["tables/*/*.csv"]),
+    "gzip": (packed, "x.jsonl.gz", ["tables/*/*.gz"]),
+    "zstandard": (packed, "x.jsonl.zst", ["tables/*/*.zst"]),
     "parquet": (columns, "x.parquet", ["tables/*/*.parquet"]),
     "json": (json_document, "x.json", ["documents/**/*.json", "evals/**/*.json"]),
     "yaml": (yaml_document, "x.yaml", ["**/*.yaml"]),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from trueup.gates.findings import show
+from trueup.gates.read.cells import Places
 from trueup.gates.read.limits import Fault
 
 if TYPE_CHECKING:
@@ -46,57 +47,66 @@ class Timestamps:
 
     def batch(self, batch: Batch) -> None:
         """Check the declared columns of a batch."""
-        for name, kind in batch.frame.schema.items():
-            if not any(pattern.search(name) for pattern in self._patterns):
-                continue
+        names = [
+            name
+            for name in batch.frame.columns
+            if any(pattern.search(name) for pattern in self._patterns)
+        ]
+        frame = batch.frame
+        steps = frame.get_column(self._step) if names and self._step in frame.columns else None
+        for name in names:
             seen = self._seen.setdefault(name, _Seen())
-            cells = batch.frame.get_column(name)
+            column = _Column(
+                frame.get_column(name), Places(batch.rows, batch.lines, steps, self._report)
+            )
+            kind = frame.schema[name]
             if kind == pl.String:
-                self._texts(cells, seen, batch)
+                _texts(column, seen)
             elif kind.is_numeric():
-                self._order(cells, "number", seen, batch, cells)
+                values = column.cells.fill_nan(None) if kind.is_float() else column.cells
+                _order(column, values, "number", seen)
             else:
-                self._each(cells.is_not_null(), "bad_timestamp", cells, batch)
+                column.report("bad_timestamp", column.cells.is_not_null())
 
-    def _texts(self, cells: pl.Series, seen: _Seen, batch: Batch) -> None:
-        instants, zoned = _instants(cells)
-        self._each(cells.is_not_null() & instants.is_null(), "bad_timestamp", cells, batch)
-        known = instants.is_not_null()
-        forms = {"naive": known & ~zoned, "aware": known & zoned}
-        self._each(forms["naive"], "naive_timestamp", cells, batch)
-        firsts = {form: which.arg_max() or 0 for form, which in forms.items() if which.any()}
-        if not seen.mixed and len(firsts | seen.last) == 2:
-            seen.mixed = True
-            new = {form: at for form, at in firsts.items() if form not in seen.last} or firsts
-            odd = pl.Series([at == max(new.values()) for at in range(len(cells))])
-            self._each(odd, "mixed_timestamps", cells, batch)
-        for form, which in forms.items():
-            self._order(instants.set(~which, None), form, seen, batch, cells)
 
-    def _order(
-        self, values: pl.Series, form: str, seen: _Seen, batch: Batch, shown: pl.Series
-    ) -> None:
-        """Each value against the one before it."""
-        before = values.shift(1).forward_fill()
-        if form in seen.last:
-            before = before.fill_null(seen.last[form])
-        self._each((values < before).fill_null(False), "time_goes_back", shown, batch)
-        known = values.drop_nulls()
-        if len(known):
-            seen.last[form] = known[-1]
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The cells of one column in one batch."""
 
-    def _each(self, which: pl.Series, kind: str, cells: pl.Series, batch: Batch) -> None:
-        """One fault for each of these rows."""
-        steps = batch.frame.get_column(self._step) if self._step in batch.frame.columns else None
-        for at in which.arg_true().to_list():
-            step = steps[at] if steps is not None else None
-            self._report(
-                Fault(
-                    kind, show(cells[at]), int(batch.lines[at]) or None, None, int(batch.rows[at]),
-                    step if isinstance(step, int) and not isinstance(step, bool) else None,
-                    cells.name,
-                )
-            )  # fmt: skip
+    cells: pl.Series
+    places: Places
+
+    def report(self, kind: str, which: pl.Series) -> None:
+        """These cells have this fault."""
+        self.places.cells(kind, self.cells.name, which, lambda at: show(self.cells[at]))
+
+
+def _texts(column: _Column, seen: _Seen) -> None:
+    cells = column.cells
+    instants, zoned = _instants(cells)
+    column.report("bad_timestamp", cells.is_not_null() & instants.is_null())
+    known = instants.is_not_null()
+    forms = {"naive": known & ~zoned, "aware": known & zoned}
+    column.report("naive_timestamp", forms["naive"])
+    firsts = {form: which.arg_max() or 0 for form, which in forms.items() if which.any()}
+    if not seen.mixed and len(firsts | seen.last) == 2:
+        seen.mixed = True
+        new = {form: at for form, at in firsts.items() if form not in seen.last} or firsts
+        odd = max(new.values())
+        column.report("mixed_timestamps", pl.int_range(len(cells), eager=True) == odd)
+    for form, which in forms.items():
+        _order(column, instants.set(~which, None), form, seen)
+
+
+def _order(column: _Column, values: pl.Series, form: str, seen: _Seen) -> None:
+    """Each value against the one before it."""
+    before = values.shift(1).forward_fill()
+    if form in seen.last:
+        before = before.fill_null(seen.last[form])
+    column.report("time_goes_back", (values < before).fill_null(False))
+    known = values.drop_nulls()
+    if len(known):
+        seen.last[form] = known[-1]
 
 
 def _instants(cells: pl.Series) -> tuple[pl.Series, pl.Series]:

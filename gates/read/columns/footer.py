@@ -103,6 +103,8 @@ def _footer(found: dict[str, Any], end: int, name: str, limits: Limits) -> Foote
         raise _bad("is encrypted parquet", name, "encrypted columns", "parquet that can be read")
     tops, leaves = _columns(structs(found, "schema"))
     rows = whole(found, "rows")
+    if not tops:
+        raise _bad("has no columns", name, "a schema without a name", "at least one column")
     twice = [top for top, count in Counter(tops).items() if count > 1]
     if twice:
         raise _bad(

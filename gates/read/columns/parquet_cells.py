@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from trueup.gates.findings import show
+from trueup.gates.read.cells import Places
 from trueup.gates.read.columns.parquet_nested import Unfolder
 from trueup.gates.read.columns.parquet_types import Plan, lost_in_decimal, past_int64, plan
 from trueup.gates.read.limits import Fault
@@ -19,30 +19,6 @@ from trueup.gates.read.rows.engine import Batch, Ints
 
 if TYPE_CHECKING:
     from trueup.gates.read.tables import Wanted
-
-_EXAMPLES = 5  # of one fault in one batch; the others are counted
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Where the rows of a batch stand, for those who report one of them."""
-
-    numbers: Ints
-    steps: pl.Series | None
-    report: Callable[[Fault], None]
-
-    def cells(
-        self, kind: str, key: str | None, which: pl.Series, shown: Callable[[int], str]
-    ) -> None:
-        """A fault for each of the first cells, and one for all others, placed at the last."""
-        places = which.arg_true().to_list()
-        last = places[-1:] if len(places) > _EXAMPLES else []
-        for at in [*places[:_EXAMPLES], *last]:
-            count = len(places) - _EXAMPLES if [at] == last else 1
-            step = self.steps[at] if self.steps is not None else None
-            known = step if isinstance(step, int) and not isinstance(step, bool) else None
-            row = int(self.numbers[at])
-            self.report(Fault(kind, shown(at), None, None, row, known, key, count))
 
 
 def _empty_rows(frame: pl.DataFrame) -> pl.Series:
@@ -83,7 +59,7 @@ class ParquetCells:
         numbers = np.arange(first_row, first_row + frame.height, dtype=np.int64)
         columns = self._columns(frame)
         steps = columns[self._step_key][1] if self._step_key in columns else None
-        rows = _Rows(numbers, steps, self._report)
+        rows = Places(numbers, None, steps, self._report)
         withheld = _empty_rows(frame)
         rows.cells("empty_row", None, withheld, lambda _: "nulls alone")
         for flaw in self._unfolder.flaws:
@@ -122,7 +98,7 @@ class ParquetCells:
             self._report(Fault(fault, one.got, key=one.name or None))
 
     def _checked(
-        self, name: str, one: Plan, raw: pl.Series, rows: _Rows
+        self, name: str, one: Plan, raw: pl.Series, rows: Places
     ) -> tuple[pl.Series, pl.Series | None]:
         """The cells with their type, and which of their rows are withheld, if any."""
         cells = raw if one.convert is None else one.convert(raw)
