@@ -4,10 +4,13 @@ The border between the two ways to fail, in one place:
 
 * *Judged and failed* (findings, exit code 1): at least one row or one complete list could be
   recognised. NaN tokens, duplicate keys, a cut-off last row, broken lines between good ones, an
-  empty list: the file speaks, and what it says is not fit.
+  empty list, a CSV header alone, a stream cut off after some rows, a damaged group of parquet
+  rows beside good ones: the file speaks, and what it says is not fit.
 * *Unreadable* (`Unreadable`, exit code 2): no row could be recognised, so there is nothing to
   judge. A missing path, no permission, zero bytes, blanks only, UTF-16, text that is not JSON,
-  a list cut off inside its first row, a directory that holds no artifact of the profile.
+  a list cut off inside its first row, a stream without text or with more than the limits allow, a
+  parquet footer that does not fit, CSV without a header or with another separator, a directory
+  that holds no artifact of the profile, a URL that cannot be fetched.
 """
 
 from __future__ import annotations

@@ -120,3 +120,15 @@ def test_only_declared_columns_are_held_to_it(tmp_path: Path) -> None:
 def test_a_pattern_that_is_none_is_refused(pattern: str) -> None:
     with pytest.raises(ProfileError, match="timestamps"):
         parse_profile(PROFILE.replace("'^time$'", pattern).encode(), "mine.toml")
+
+
+def test_the_nl_profile_holds_its_timestamp_to_it(tmp_path: Path) -> None:
+    good = Path(__file__).resolve().parents[2] / "fixtures/telemetry/passes_list/telemetry.json"
+    rows = json.loads(good.read_text())
+    path = tmp_path / "telemetry.json"
+    for zone, rules in (("Z", set()), ("", {"RDR046"})):
+        stamped = [
+            {**row, "timestamp": f"2026-01-31T12:30:0{n}{zone}"} for n, row in enumerate(rows)
+        ]
+        path.write_text(json.dumps(stamped))
+        assert {finding.rule for finding in judge(path).findings} == rules
