@@ -18,10 +18,12 @@ import atexit
 import csv
 import datetime
 import gzip
+import importlib
 import importlib.util
 import io
 import json
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -284,8 +286,11 @@ def fuzz(name: str, seconds: int, found: Path) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["trueup.gates.read"]):
-        import trueup.gates.read.documents.read
-        import trueup.gates.read.tables  # noqa: F401
+        import trueup.gates.read
+
+        # Readers are imported where they are used: what is not imported here is not followed.
+        for module in pkgutil.walk_packages(trueup.gates.read.__path__, "trueup.gates.read."):
+            importlib.import_module(module.name)
     folder = Path(tempfile.mkdtemp(dir=MEMORY))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "seeds").mkdir()
