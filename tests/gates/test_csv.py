@@ -52,7 +52,7 @@ FAULTS = [
     *(loss(text, "lax_number", kept=True)
       for text in (b"+3.5", b"03.5", b"-03.5", b"00", b" 3.5", b"3.5 ", b"\t3.5", b"3.", b".5",
                    b"-.5", b"3.e5", b"+3", b"1.E-5")),
-    *(loss(text, "lax_number") for text in (b"0x10", b"1_000", b"0b11")),
+    *(loss(text, "mistyped") for text in (b"0x10", b"1_000", b"0b11")),
     *(loss(text, "non_finite_literal", kept=True)
       for text in (b"nan", b"NaN", b"-nan", b"inf", b"-Infinity", b"INF")),
     loss(b"1e999", "overflow", kept=True),
@@ -77,7 +77,7 @@ FAULTS = [
     step(b" 3", "lax_number", kept=True),
     step(b"9223372036854775808", "int64", kept=True),
     step(b"-9223372036854775809", "int64", kept=True),
-    step(b"1_000", "lax_number"),
+    step(b"1_000", "mistyped"),
     step(b"true", "mistyped"),
     one(b"3,3.5,a:3,1", "mistyped"),
     one(b"3,3.5,a:3,yes", "mistyped"),

@@ -1,7 +1,8 @@
 """What the text of a cell is: CSV has no types, so a column's cells decide together.
 
-An empty cell is an absent key. Numbers are those of JSON; what other readers take for a number as
-well (`+3`, `03`, `1.`, `.5`, ` 3.5`) is handed on with a finding, `0x10` and `1_000` are not.
+An empty cell is an absent key. Numbers are those of JSON. What other readers take for a number as
+well (`+3`, `03`, `1.`, `.5`, ` 3.5`) is handed on with a finding; `0x10` and `1_000`, of which they
+make different numbers, are text in a column of numbers.
 """
 
 from __future__ import annotations
@@ -84,8 +85,6 @@ def _number(text: str) -> tuple[Any, str | None]:
     if _LAX.fullmatch(text):
         plain = text.strip()
         return int(plain) if _DIGITS.fullmatch(plain) else float(plain), "lax_number"
-    if _PROGRAM.fullmatch(text):
-        return ABSENT, "lax_number"
     if _PYTHON.fullmatch(text):
         return ABSENT, "python_literal"
     return BOOLEANS.get(text.lower(), text), None  # its column will not take it

@@ -139,10 +139,13 @@ def _filesystem(url: str, name: str) -> tuple[Any, str]:
         return fs, str(root)
     except ImportError as error:
         known = known_implementations.get(protocol, {})
+        package = str(known.get("class", "fsspec")).split(".")[0]
+        said = str(known.get("err") or f"install the fsspec package for {protocol}")
         raise Unreadable(
-            f"needs a package for {protocol}://", where=name, got=str(error).split("\n")[0],
+            f"needs a package for {protocol}://", where=name,
+            got=str(error.__cause__ or error).split("\n")[0],
             expected="the package that speaks this protocol",
-            fix=str(known.get("err") or f"install the fsspec package for {protocol}"),
+            fix=said if package == "fsspec" else f"pip install {package}",
         ) from None  # fmt: skip
     except Exception as error:
         if protocol in known_implementations:
