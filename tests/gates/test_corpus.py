@@ -12,8 +12,10 @@ import polars as pl
 import pytest
 
 from trueup.gates.read.limits import Fault, Limits
-from trueup.gates.read.rows.proof import tier_a, tier_b
+from trueup.gates.read.rows.proof import counts, tier_a, tier_b, typed_with_nulls
 from trueup.gates.read.rows.reader import Reader
+from trueup.gates.read.rows.shape import Node
+from trueup.gates.read.rows.typed import TypedRows
 
 
 def _load() -> ModuleType:
@@ -91,6 +93,21 @@ def test_second_tier_alone_gives_the_rows_or_nothing(one: Any) -> None:
     if rows is not None:
         assert one.kinds <= allowed
         assert len(rows) == 4
+
+
+@pytest.mark.parametrize("one", INPUTS)
+def test_tier_for_nulls_alone_gives_the_rows_or_nothing(one: Any) -> None:
+    """Every key may be null here; a missing key, and with CRLF the whole text, is as for tier A."""
+    text = one.text.removeprefix(b"\xef\xbb\xbf").rstrip(b"\0").replace(b"\r\n", b"\n")
+    text = text if text.endswith(b"\n") else text + b"\n"
+    root = Node("", kind="object", members={name: Node(name, kind="value") for name in SCHEMA})
+    found = typed_with_nulls(text, counts(text), TypedRows(root, SCHEMA), SCHEMA)
+    if one.by_tier_a or one.name in ("null", "escapes"):
+        assert found is not None
+        assert found.names == ({"loss"} if one.name == "null" else set())
+        assert [row["step"] for row in found.frame.to_dicts()] == [1, 2, 3, 4]
+    else:
+        assert found is None
 
 
 def test_fault_has_line_byte_key_and_step(tmp_path: Path) -> None:

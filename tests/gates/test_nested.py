@@ -15,9 +15,10 @@ from trueup.gates.errors import ProfileError
 from trueup.gates.profile.load import load_profile, parse_profile
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.nesting import Nesting
-from trueup.gates.read.rows.proof import tier_a, tier_b
+from trueup.gates.read.rows.proof import counts, tier_a, tier_b, typed_with_nulls
 from trueup.gates.read.rows.reader import Reader
 from trueup.gates.read.rows.shape import Shape
+from trueup.gates.read.rows.typed import TypedRows
 
 FLATTEN = Nesting(flatten=True)
 SMALL = Limits(first_piece=600, piece=600, late_after=10**6)
@@ -190,6 +191,45 @@ def test_fast_tier_alone_lets_no_fault_through(
     if frame is not None:
         assert [one["step"] for one in frame.to_dicts()] == [1, 2, 3, 4]
         assert b"no data" not in lines[2]
+
+
+@pytest.mark.parametrize(("lines", "kind", "key", "kept"), FAULTS)
+def test_tier_for_nulls_alone_lets_no_fault_through(
+    lines: list[bytes], kind: str | None, key: str | None, kept: bool
+) -> None:
+    """Nulls are its matter, and it says where they were."""
+    schema, shape = learned()
+    text = b"\n".join(lines) + b"\n"
+    found = typed_with_nulls(text, counts(text), TypedRows(shape.root, schema), schema)
+    if kind == "null":
+        assert found is not None
+        assert found.names == {key}
+        assert [one["step"] for one in found.frame.to_dicts()] == [1, 2, 3, 4]
+    elif kind is not None:
+        assert found is None
+
+
+def test_allowed_nulls_keep_the_tier_for_them(tmp_path: Path) -> None:
+    """A null and a key that is not there are told apart, at each level."""
+    rows = [row(step) for step in range(1, 40)]
+    for step in (5, 6, 30):
+        rows[step]["isv"]["lr"] = None
+    rows[7]["isv"]["atoms"] = None
+    rows[8]["mix"][1] = None
+    del rows[9]["tag"]
+    path = written(tmp_path, [json.dumps(one).encode() for one in rows])
+    faults: list[Fault] = []
+    reader = Reader(
+        path, report=faults.append, nesting=FLATTEN, nullable=["^.*$"],
+        limits=Limits(first_piece=600, piece=1200, late_after=10**6),
+    )  # fmt: skip
+    got = [one for batch in reader.batches() for one in batch.frame.to_dicts()]
+    assert faults == []
+    assert reader.engine.has_nulls
+    assert reader.null_keys == {"isv.lr", "isv.atoms", "mix[1]"}
+    assert [one["isv.lr"] for one in got].count(None) == 3
+    assert got[7]["isv.atoms.low"] is got[7]["isv.atoms.high"] is got[9]["tag.name"] is None
+    assert got[8]["mix[2]"] == 0.25 * 9
 
 
 def learned() -> tuple[dict[str, type[pl.DataType]], Shape]:

@@ -77,9 +77,13 @@ QUICK = settings(
 )
 
 
-def read(path: Path, limits: Limits) -> tuple[dict[int, dict[str, Any]], list[Fault]]:
+def read(
+    path: Path, limits: Limits, nullable: tuple[str, ...] = ()
+) -> tuple[dict[int, dict[str, Any]], list[Fault]]:
     faults: list[Fault] = []
-    reader = Reader(path, report=faults.append, limits=limits, nesting=Nesting(flatten=True))
+    reader = Reader(
+        path, report=faults.append, limits=limits, nullable=nullable, nesting=Nesting(flatten=True)
+    )
     rows: dict[int, dict[str, Any]] = {}
     for batch in reader.batches():
         rows.update(zip(batch.rows.tolist(), batch.frame.to_dicts(), strict=True))
@@ -87,11 +91,18 @@ def read(path: Path, limits: Limits) -> tuple[dict[int, dict[str, Any]], list[Fa
 
 
 @QUICK
-@given(mutant=mutants(), size=st.sampled_from([len(LEARN), 64, 1 << 20]))
-def test_lines_are_handed_on_exactly_or_named(mutant: bytes, size: int, tmp_path: Path) -> None:
+@given(
+    mutant=mutants(),
+    size=st.sampled_from([len(LEARN), 64, 1 << 20]),
+    nullable=st.sampled_from([(), ("^.*$",), ("^o\\..*$",)]),
+)
+def test_lines_are_handed_on_exactly_or_named(
+    mutant: bytes, size: int, nullable: tuple[str, ...], tmp_path: Path
+) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(LEARN + mutant)
-    rows, faults = read(path, Limits(first_piece=size, piece=1 << 16, late_after=10**6))
+    limits = Limits(first_piece=size, piece=1 << 16, late_after=10**6)
+    rows, faults = read(path, limits, nullable)
     flagged = {fault.line for fault in faults if fault.kind not in ("no_newline", "late_key")}
     body = (LEARN + mutant).rstrip(b"\0")
     lines = body.split(b"\n")

@@ -88,7 +88,7 @@ def strict(line: bytes) -> dict[str, Any]:
         )
     except (ValueError, RecursionError):
         raise Refused from None
-    if not isinstance(row, dict) or any(_unusable(key) for key in row):
+    if not isinstance(row, dict) or not row or any(_unusable(key) for key in row):
         raise Refused
     for key, value in row.items():
         _fits(key, value)

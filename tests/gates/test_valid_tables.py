@@ -41,6 +41,15 @@ def tables(draw: st.DrawFn) -> Rows:
 
 
 @st.composite
+def with_nulls(draw: st.DrawFn) -> Rows:
+    """The same with some cells null, none of them in the first row."""
+    first, *rows = draw(tables())
+    blank = draw(st.lists(st.booleans(), min_size=4, max_size=4))
+    return [first, *({k: None if blank[i % 4] else v for i, (k, v) in enumerate(row.items())}
+                     for row in rows)]  # fmt: skip
+
+
+@st.composite
 def nested_tables(draw: st.DrawFn) -> Rows:
     """The same columns under an object, and as the items of a list."""
     rows = draw(tables())
@@ -89,6 +98,22 @@ def test_rows_are_handed_on_exactly(
     got, faults = read(path, size)
     assert faults == []
     assert known(got) == rows
+
+
+@SLOW
+@given(rows=with_nulls(), form=FORMS, size=SIZES)
+def test_nulls_that_are_allowed_are_told_from_absent_keys(
+    rows: Rows, form: str, size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("valid") / "x"
+    path.write_bytes(written(rows, form, True).encode())
+    faults: list[Fault] = []
+    limits = Limits(first_piece=size, piece=size, late_after=10**6)
+    reader = Reader(path, report=faults.append, limits=limits, nullable=["^(?s:.*)$"])
+    got = [row for batch in reader.batches() for row in batch.frame.to_dicts()]
+    assert faults == []
+    assert known(got) == known(rows)
+    assert reader.null_keys == {k for row in rows for k, v in row.items() if v is None}
 
 
 @SLOW

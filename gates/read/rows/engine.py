@@ -14,11 +14,19 @@ from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.rows.ahead import Attempt, Helper
 from trueup.gates.read.rows.lines import RowReader, step_of
 from trueup.gates.read.rows.pieces import RawRow
-from trueup.gates.read.rows.proof import asked_schema, counts, proven, tier_b
+from trueup.gates.read.rows.proof import (
+    asked_schema,
+    counts,
+    proven,
+    tier_b,
+    typed_with_nulls,
+)
 from trueup.gates.read.rows.scanner import Flaw, scan
-from trueup.gates.read.rows.shape import Node, Row
+from trueup.gates.read.rows.shape import Node, Row, Shown, shape_of
 from trueup.gates.read.rows.table import CellFlaw, Table
+from trueup.gates.read.rows.typed import TypedRows
 from trueup.gates.read.rows.unfinished import cut_off, unfinished
+from trueup.gates.read.rows.unfold import Schema
 
 # Flaws of a row that is nevertheless seen to be one complete object.
 _WHOLE = frozenset(
@@ -60,6 +68,8 @@ class Engine:
         self._rows = RowReader(limits, self.nesting)
         self._report = report
         self._placed: dict[tuple[str, str | None], int] = {}
+        self._types: tuple[tuple[Schema, Shown], TypedRows] | None = None
+        self.has_nulls = False  # and the profile allows them
 
     def fault(self, fault: Fault) -> None:
         """Pass a fault on."""
@@ -76,6 +86,8 @@ class Engine:
         """Count a piece of lines and have it parsed with what is known of its columns so far."""
         schema = self.table.schema()
         most = self.limits.max_cells // max(1, len(schema))
+        if self.has_nulls and b"null" in text:
+            most = 0  # the fastest tier cannot prove it
         return helper.begin(text, asked_schema(schema, self._root), most)
 
     def fastest(self, attempt: Attempt, numbers: Ints, lines: Ints) -> Batch | None:
@@ -86,12 +98,40 @@ class Engine:
         self.recognised += frame.height
         return Batch(frame, numbers, lines)
 
+    def with_nulls(self, attempt: Attempt, numbers: Ints, lines: Ints) -> Batch | None:
+        """The tier for nulls alone; only for those that the profile allows."""
+        schema, seen = self.table.schema(), attempt.seen
+        if b"null" not in attempt.text or seen.lines * len(schema) > self.limits.max_cells:
+            return None
+        found = typed_with_nulls(attempt.text, seen, self._typed_rows(schema), schema)
+        if found is None or not all(self.table.may_be_null(name) for name in found.names):
+            return None
+        self.has_nulls = True
+        self.table.null_keys |= found.names
+        self.recognised += found.frame.height
+        return Batch(found.frame, numbers, lines)
+
+    def _typed_rows(self, schema: Schema) -> TypedRows:
+        """The types of the rows as they are known now, made anew when something was learned."""
+        root = self._root or Node("", kind="object")
+        if self._root is None:
+            root.members = {
+                name: Node(name, kind="value" if name in schema else None)
+                for name in self.table.columns
+            }
+        known = (dict(schema), shape_of(root))
+        if self._types is None or self._types[0] != known:
+            self._types = (known, TypedRows(root, schema))
+        return self._types[1]
+
     def _tier_a(self, attempt: Attempt) -> pl.DataFrame | None:
         schema, seen = self.table.schema(), attempt.seen
         asked = asked_schema(schema, self._root)
         if asked is None or not seen.plain or not attempt.text.endswith(b"\n"):
             return None
         if seen.lines * len(schema) > self.limits.max_cells:
+            return None
+        if attempt.frame is None and self.has_nulls and b"null" in attempt.text:
             return None
         frame = attempt.parsed(asked)
         return None if frame is None else proven(frame, attempt.text, seen, schema, self._root)
@@ -100,10 +140,11 @@ class Engine:
         self, text: bytes, raws: list[RawRow], first_row: int, cut_at_end: bool
     ) -> Iterator[Batch]:
         """A small group of rows, by the first tier that proves itself."""
-        frame = self._tier_a(Attempt(text, counts(text)))
-        if frame is not None:
-            self.recognised += frame.height
-            yield Batch(frame, _count(first_row, len(raws)), _array(raw.line for raw in raws))
+        attempt = Attempt(text, counts(text))
+        numbers, lines = _count(first_row, len(raws)), _array(raw.line for raw in raws)
+        batch = self.fastest(attempt, numbers, lines) or self.with_nulls(attempt, numbers, lines)
+        if batch is not None:
+            yield batch
             return
         rows: Sequence[Row | None] | None = tier_b(text, self.nesting.flatten)
         if rows is not None and len(rows) == len(raws):

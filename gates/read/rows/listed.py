@@ -98,7 +98,8 @@ class ListReader:
             tried = not self.closed and (guess is None or guess.attempt.frame is not None)
             following = self._next(helper) if tried else None
             if guess is not None:
-                batch = self._engine.fastest(guess.attempt, guess.numbers, guess.lines)
+                said = guess.attempt, guess.numbers, guess.lines
+                batch = self._engine.fastest(*said) or self._engine.with_nulls(*said)
                 if batch is not None:
                     yield batch
                 else:

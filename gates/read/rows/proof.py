@@ -19,6 +19,7 @@ import polars as pl
 from trueup.gates.read.numbers import EXACT, INT64, may_underflow
 from trueup.gates.read.rows.lines import colons_of
 from trueup.gates.read.rows.shape import Node, Row
+from trueup.gates.read.rows.typed import TypedRows
 from trueup.gates.read.rows.unfold import Schema, Unfolded, nested_schema, unfolded
 
 _BLOCK = 1 << 18  # stays in the second-level cache
@@ -184,3 +185,35 @@ def tier_b(text: bytes, nested: bool = False) -> list[Row] | None:
             return None
         colons += inside
     return rows if colons == counts(text).colons else None
+
+
+def typed_with_nulls(text: bytes, seen: Counts, rows: TypedRows, schema: Schema) -> Nulled | None:
+    """The typed rows of a piece of lines in which nulls stand, or None if that is not proven."""
+    if not text.endswith(b"\n") or b"\\u" in text or b"\r" in text:
+        return None
+    found = rows.decode(text)
+    if found is None or found[0] != seen.lines or not _one_per_line(text, seen.lines):
+        return None
+    typed = found[1]
+    if typed.columns.keys() != schema.keys():
+        return None
+    frame = pl.DataFrame([typed.columns[name] for name in schema])
+    strings = [name for name, kind in schema.items() if kind is pl.String]
+    in_strings = (
+        frame.select(
+            pl.sum_horizontal(pl.col(strings).str.count_matches(":", literal=True).sum())
+        ).item()
+        if strings
+        else 0
+    )
+    if seen.colons != typed.colons + in_strings or not _keeps_floats(frame, text, schema):
+        return None
+    return None if _has_empty_row(frame) else Nulled(frame, typed.nulls)
+
+
+@dataclass(frozen=True, slots=True)
+class Nulled:
+    """Typed rows, and the names that were written as null in some of them."""
+
+    frame: pl.DataFrame
+    names: set[str]

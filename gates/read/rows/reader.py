@@ -131,7 +131,9 @@ class Reader:
 
     def _piece(self, piece: Piece, attempt: Attempt, line: int) -> Iterator[Batch]:
         numbers = np.arange(line, line + attempt.seen.lines, dtype=np.int64)
-        batch = self.engine.fastest(attempt, numbers, numbers)
+        batch = self.engine.fastest(attempt, numbers, numbers) or self.engine.with_nulls(
+            attempt, numbers, numbers
+        )
         if batch is not None:
             yield batch
         else:

@@ -142,5 +142,16 @@ class Shape:
         return Node(name, path, family=family)
 
 
+Shown = tuple[Any, ...]
+
+
+def shape_of(node: Node) -> Shown:
+    """What is known of the places below a node, to be compared."""
+    return (
+        node.kind, node.clash, *((key, shape_of(one)) for key, one in node.members.items()),
+        *map(shape_of, node.items),
+    )  # fmt: skip
+
+
 def _place(node: Node) -> str:
     return " > ".join(show(part) for part in node.path)

@@ -185,8 +185,12 @@ class Table:
             if family is not None and any(type(value) is float for _, value in column):
                 self._fractions.add(family)
 
+    def may_be_null(self, name: str) -> bool:
+        """Whether the profile allows nulls there."""
+        return any(pattern.search(name) for pattern in self._nullable)
+
     def _nulls(self, name: str, cells: list[tuple[int, Any]], flaws: list[CellFlaw]) -> None:
-        if any(pattern.search(name) for pattern in self._nullable):
+        if self.may_be_null(name):
             return
         flaws.extend(
             CellFlaw(index, "null", name, "null", False) for index, cell in cells if cell is None
