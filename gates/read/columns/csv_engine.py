@@ -69,6 +69,10 @@ class CsvEngine:
             if fault is not None:
                 self._report(fault)
             split.append(cells)
+        batch = self._clean(split, records, first_row)
+        if batch is not None:
+            yield batch
+            return
         rows, flaws = self._rows(split)
         numbers = range(first_row, first_row + len(rows))
         bad = {flaw.index for flaw in flaws if flaw.withheld}
@@ -82,6 +86,20 @@ class CsvEngine:
                 np.fromiter((numbers[i] for i in part), dtype=np.int64),
                 np.fromiter((records[i].line for i in part), dtype=np.int64),
             )
+
+    def _clean(
+        self, split: Sequence[Cells | None], records: Sequence[Record], first_row: int
+    ) -> Batch | None:
+        """All records at once, where each could be split and no cell is odd."""
+        rows = [cells for cells in split if cells is not None]
+        if len(rows) < len(split) or not rows or not self.table.columns:
+            return None
+        text = b"\n".join(record.text for record in records)
+        frame = csv_proof.tier_of_cells(rows, text, self.places())
+        if frame is None:
+            return None
+        numbers = np.arange(first_row, first_row + len(rows), dtype=np.int64)
+        return Batch(frame, numbers, np.array([r.line for r in records], dtype=np.int64))
 
     def _split(self, record: Record, row: int) -> tuple[Cells | None, Fault | None]:
         """The cells of a record, or what keeps it from having them."""

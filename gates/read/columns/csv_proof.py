@@ -152,6 +152,23 @@ def tier_b(text: bytes, places: Sequence[Place]) -> pl.DataFrame | None:
     frame = _read(text, [pl.String] * len(places))
     if frame is None or not _shaped(frame, newlines, commas):
         return None
+    return _typed(frame, text, places)
+
+
+def tier_of_cells(
+    rows: Sequence[Sequence[str]], text: bytes, places: Sequence[Place]
+) -> pl.DataFrame | None:
+    """The same of records that are split already, as those with quotes are."""
+    columns = [
+        pl.Series(f"c{i}", cells, dtype=pl.String)
+        for i, cells in enumerate(zip(*rows, strict=True))
+    ]
+    frame = pl.DataFrame(columns).select(pl.when(pl.all() != "").then(pl.all()))
+    return _typed(frame, text, places)
+
+
+def _typed(frame: pl.DataFrame, text: bytes, places: Sequence[Place]) -> pl.DataFrame | None:
+    """Typed columns out of text ones, if every cell is written as the type of its column is."""
     texts = _selected(frame, places)
     if texts is None:
         return None
