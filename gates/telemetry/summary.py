@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -26,20 +25,21 @@ def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
     )
     found = told.row(0) if numbers else ()
     lows, highs = found[: len(numbers)], found[len(numbers) : 2 * len(numbers)]
-    ranges = {name: pair for name, *pair in zip(numbers, lows, highs, strict=True)}
+    ranges = dict(zip(numbers, zip(lows, highs, strict=True), strict=True))
     nan = dict(zip(floats, found[2 * len(numbers) :], strict=True))
-    ends = {name: _last(frame.get_column(name)) for name in numbers}
-    return {
-        name: Column(
-            frame.height - missing, *ranges.get(name, (None, None)), texts.get(name),
-            ends.get(name), not nan.get(name) and _are_finite(ranges.get(name, ())),
-        )
-        for name, missing in zip(frame.columns, nulls, strict=True)
-    }  # fmt: skip
+    out = {}
+    for name, missing in zip(frame.columns, nulls, strict=True):
+        low, high = ranges.get(name, (None, None))
+        out[name] = Column(
+            frame.height - missing, low, high, texts.get(name),
+            _last(frame.get_column(name)) if name in ranges else None,
+            not nan.get(name) and _is_finite(low) and _is_finite(high),
+        )  # fmt: skip
+    return out
 
 
-def _are_finite(values: Iterable[Any]) -> bool:
-    return all(not isinstance(value, float) or math.isfinite(value) for value in values)
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _last(column: pl.Series) -> Any:

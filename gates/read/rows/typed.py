@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import GenericAlias
 from typing import Any, Optional, Union
 
 import msgspec
@@ -78,7 +79,7 @@ class TypedRows:
         elif node.kind == "list":
             inside = [self._place(item, "") for item in node.items]
             kinds = tuple(Optional[one.kind] for one in inside)  # noqa: UP045  a value, no hint
-            place = Place(node, tuple[kinds] if kinds else tuple[()], inside=inside)
+            place = Place(node, GenericAlias(tuple, kinds), inside=inside)
         elif node.name not in self._schema:
             place = Place(node, None)
         else:
