@@ -207,7 +207,7 @@ def _rule(entry: dict[str, Any], index: int, where: str) -> Rule:
         )  # fmt: skip
     params = dict(entry.get("params", {}))
     _params(check, params, f"{place}.params", where)
-    _target(check.target, entry, place, where)
+    _target(check, entry, place, where)
     return Rule(
         **{k: entry[k] for k in ("id", "severity", "summary", "why", "expected", "fix", "check")},
         rows=entry.get("rows", "step"),
@@ -263,9 +263,9 @@ def _params(check: Any, params: dict[str, Any], place: str, where: str) -> None:
         raise ProfileError(f"{place}: {wrong}", where=where)
 
 
-def _target(target: str, entry: dict[str, Any], place: str, where: str) -> None:
+def _target(check: Any, entry: dict[str, Any], place: str, where: str) -> None:
     pattern = entry.get("pattern")
-    if target == "document":
+    if check.target == "document":
         for key in ("keys", "pattern", "rows"):
             if key in entry:
                 raise ProfileError(
@@ -276,11 +276,21 @@ def _target(target: str, entry: dict[str, Any], place: str, where: str) -> None:
         raise ProfileError(f"{place}: needs exactly one of keys or pattern", where=where)
     if pattern is not None:
         _compiles(pattern, where, f"{place}.pattern")
-    if target == "record" and (pattern is None or "(?P<field>" not in pattern):
+    if check.target == "record" and not _has_group(pattern, "field"):
         raise ProfileError(
             f"{place}.pattern: {entry['check']} compares the keys of one record", where=where,
             expected="a pattern whose last part is the group (?P<field>...)",
         )  # fmt: skip
+    group = getattr(check, "group", "")
+    if group and not _has_group(pattern, group):
+        raise ProfileError(
+            f"{place}.pattern: {entry['check']} tells columns apart by a group", where=where,
+            expected=f"a pattern with the group (?P<{group}>...)",
+        )  # fmt: skip
+
+
+def _has_group(pattern: str | None, name: str) -> bool:
+    return pattern is not None and name in re.compile(pattern).groupindex
 
 
 def _compiles(pattern: str, where: str, place: str) -> None:

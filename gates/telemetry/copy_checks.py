@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.params import asks, at_least
+from trueup.gates.telemetry.params import at_least
 from trueup.gates.telemetry.probe import Check, RunResult, View
 
 Bits = np.ndarray[Any, np.dtype[np.uint64]]
@@ -152,6 +152,6 @@ CHECKS = (
         "apart", "cells", "of columns whose names differ in the group (?P<side>...) alone, none "
         "repeats the last value of another in each of at least `min_rows` rows",
         {"min_rows": (int,)}, observe=_note_pairs, finish=_apart,
-        problem=asks(at_least(2, "min_rows")),
+        problem=at_least(2, "min_rows"), group="side",
     ),
 )  # fmt: skip

@@ -97,25 +97,26 @@ def _repeats(view: View) -> None:
     past.advance()
     before: pl.DataFrame | None = view.state.get("rows")
     every = rows if before is None else pl.concat([before, rows], how="diagonal_relaxed")
-    view.state["cut"] = view.state.get("cut", False) or every.height > KEPT
+    gone = view.state.get("gone", 0)  # rows that are no longer kept
     if rows.get_column("again").fill_null(False).any():
-        _compare(view, every, every.height - rows.height, ["step", *(f"by:{n}" for n in groups)])
+        numbered = every.with_row_index("at", offset=gone).with_columns(pl.col("at").cast(pl.Int64))
+        new = gone + every.height - rows.height
+        _compare(view, numbered, new, ["step", *(f"by:{n}" for n in groups)])
     view.state["rows"] = every.tail(KEPT)
+    view.state["gone"] = gone + max(0, every.height - KEPT)
 
 
 def _compare(view: View, every: pl.DataFrame, new: int, same: list[str]) -> None:
     """Hold the repeated rows from `new` on against the last earlier row of the same step."""
     metrics = [name for name in every.columns if name.startswith("m:")]
-    pairs = (
-        every.with_row_index("at")
-        .with_columns(
-            pl.col("at").shift(1).over(same).alias("earlier"),
-            *(pl.col(name).shift(1).over(same).alias(f"was {name}") for name in metrics),
-        )
-        .filter((pl.col("at") >= new) & pl.col("again"))
-    )
-    if view.state["cut"]:
-        view.state["lost"] = view.state.get("lost", 0) + pairs.get_column("earlier").null_count()
+    pairs = every.with_columns(
+        pl.col("at").shift(1).over(same).alias("earlier"),
+        *(pl.col(name).shift(1).over(same).alias(f"was {name}") for name in metrics),
+    ).filter((pl.col("at") >= new) & pl.col("again"))
+    near = (pl.col("at") - pl.col("earlier") <= KEPT).fill_null(False)
+    lost = pairs.filter(~near & (pl.col("at") >= KEPT)).height
+    view.state["lost"] = view.state.get("lost", 0) + lost
+    pairs = pairs.filter(near)
     rel = float(view.rule.params.get("rel", 0.0))
     found: dict[str, list[Any]] = view.state.setdefault("found", {})
     for name in metrics:

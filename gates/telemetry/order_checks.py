@@ -33,24 +33,23 @@ from trueup.gates.telemetry.probe import (
 
 def _increasing(view: View) -> list[Probe]:
     strict = view.rule.params.get("strict", True)
-    return [_rises(view, name, strict) for name in view.names if view.is_number(name)]
+    numbers = (name for name in view.names if view.is_number(name))
+    return [probe for name in numbers for probe in _rises(view, name, strict)]
 
 
-def _rises(view: View, name: str, strict: bool) -> Probe:
+def _rises(view: View, name: str, strict: bool) -> list[Probe]:
     step = view.rule.params.get("step", name)
     past = Past(view, [step] if step == name else [step, name])
     value, before = past.value(name), past.before(name)
     ok = pl.when(before.is_null()).then(True).otherwise(
         value > before if strict else value >= before
     )  # fmt: skip
-    shown = [name]
-    if past.resume is not None and step == name:
-        ok = _resumed(view, past, name, ok)
-        shown += [past.resume] if past.resumes else []
-    return Probe(name, where_present([name], past.settle(ok)), tuple(shown))
+    if past.resume is None or step != name:
+        return [Probe(name, where_present([name], past.settle(ok)), (name,))]
+    return _resumed(view, past, name, ok)
 
 
-def _resumed(view: View, past: Past, name: str, ok: pl.Expr) -> pl.Expr:
+def _resumed(view: View, past: Past, name: str, ok: pl.Expr) -> list[Probe]:
     """A segment begins one step after the state it declares, which an earlier row has reached."""
     declared, interval = past.declared, setting_number(view, "interval")
     value = past.value(name)
@@ -58,13 +57,13 @@ def _resumed(view: View, past: Past, name: str, ok: pl.Expr) -> pl.Expr:
     right = value > declared
     if interval is not None:
         right &= value <= declared + interval
-    reached = (declared <= past.furthest).fill_null(True)
-    return (
-        pl.when(past.is_resume).then(reached)
-        .when(past.is_config).then(True)
-        .when(begins).then(right)
-        .otherwise(ok)
-    )  # fmt: skip
+    in_order = pl.when(past.is_config).then(True).when(begins).then(right).otherwise(ok)
+    reached = ~past.is_resume | (declared <= past.furthest).fill_null(True)
+    settled = past.settle_all(where_present([name], in_order), reached)
+    out = [Probe(name, settled[0], (name,))]
+    if past.resumes and past.resume is not None:
+        out.append(Probe(past.resume, settled[1], (past.resume,)))
+    return out
 
 
 def _constant(view: View) -> list[Probe]:

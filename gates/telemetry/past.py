@@ -130,15 +130,19 @@ class Past:
 
     def settle(self, ok: pl.Expr) -> pl.Expr:
         """A condition of `frame` as one of the batch, and remember what the next batch needs."""
+        return self.settle_all(ok)[0]
+
+    def settle_all(self, *conditions: pl.Expr) -> list[pl.Expr]:
+        """Several conditions of `frame`, as `settle` does."""
         if self._plain:
             self._advance_plain()
-            return ok
-        told = self.frame.select(ok.alias("ok")).to_series()
+            return list(conditions)
+        told = self.frame.select(ok.alias(str(i)) for i, ok in enumerate(conditions))
         self.advance()
         if len(self._groups) > MAX_GROUPS:
             self._view.state["reason"] = f"more than {MAX_GROUPS} groups"
-            return pl.lit(None, dtype=pl.Boolean)
-        return settled(told)
+            return [pl.lit(None, dtype=pl.Boolean) for _ in conditions]
+        return [settled(answer) for answer in told.get_columns()]
 
     def advance(self) -> None:
         """Remember what the next batch needs. `settle` does."""

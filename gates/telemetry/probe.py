@@ -114,6 +114,7 @@ class Check:
     observe: Observe | None = None
     finish: Finish | None = None
     problem: Problem | None = None  # asked when a profile is loaded, after the types
+    group: str = ""  # the named group that a rule's pattern must have; `field` for records
 
 
 def number(name: str) -> pl.Expr:
@@ -155,6 +156,6 @@ def records(view: View) -> dict[str, dict[str, str]]:
     out: dict[str, dict[str, str]] = {}
     for name in view.names:
         found = match(name)
-        if found is not None and view.has(name):
+        if found is not None and found.group("field") is not None and view.has(name):
             out.setdefault(name[: found.start("field")], {})[found.group("field")] = name
     return out
