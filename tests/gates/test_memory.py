@@ -29,6 +29,16 @@ def measured(path: Path) -> tuple[str, int, int, list[str]]:
     return verdict, rows, peak, rules
 
 
+READ = """
+import sys
+from pathlib import Path
+from trueup.gates.read.tables import open_table
+rows = sum(batch.frame.height for batch in open_table(Path(sys.argv[1]), report=print).batches())
+peak = next(int(w.split()[1]) for w in open('/proc/self/status') if w.startswith('VmHWM')) // 1024
+print(rows, peak)
+"""
+
+
 def step_rows(count: int) -> Iterator[str]:
     """Rows that pass, with numbers of full length."""
     start = {"step": -1, "model.surprise_threshold": None, "train.online_updates": True}
@@ -62,6 +72,19 @@ def test_fifty_megabytes(name: str, big: Path) -> None:
     assert rules == ["TEL027"]  # the loss is the same in every row
     assert verdict == "fail"
     assert peak < LIMIT
+
+
+@pytest.mark.parametrize("name", ["telemetry.jsonl", "telemetry.json"])
+def test_batches_handed_on_are_not_kept(name: str, big: Path) -> None:
+    """The reader alone, without the rules and what they import. It finds the one null."""
+    out = subprocess.run(
+        [sys.executable, "-c", READ, str(big / name)], capture_output=True, text=True, check=True
+    )
+    fault, numbers = out.stdout.splitlines()
+    assert "model.surprise_threshold" in fault
+    rows, peak = map(int, numbers.split())
+    assert rows == 75_001
+    assert peak < 200
 
 
 def test_many_keys_times_many_rows(tmp_path: Path) -> None:
