@@ -1,10 +1,20 @@
-"""The group of a row (`by`: a run, a fold), in words."""
+"""Groups of rows (`by`: a run, a fold): their names in words, and how many are remembered."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Sized
+from typing import Any, Protocol
+
 import polars as pl
 
-from trueup.gates.telemetry.probe import View
+from trueup.gates.profile.rules import Rule
+from trueup.gates.telemetry.probe import RunResult, View
+
+MAX_PLACES = 100_000  # columns times groups that a file can make us remember
+
+
+class _Places(Sized, Container[Any], Protocol):
+    """What is remembered, by place."""
 
 
 def in_words(view: View) -> pl.Expr:
@@ -14,3 +24,19 @@ def in_words(view: View) -> pl.Expr:
         return pl.lit("")
     words = [pl.format(f"{name} {{}}", pl.col(name).cast(pl.String)) for name in names]
     return pl.concat_str(words, separator=", ", ignore_nulls=True)
+
+
+def room(state: dict[str, Any], seen: _Places, place: Any) -> bool:
+    """Whether one more place may be remembered. What finds no room is not passed in silence."""
+    if place in seen or len(seen) < MAX_PLACES:
+        return True
+    state["crowded"] = True
+    return False
+
+
+def crowded(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
+    """That some columns or groups were not judged, if there was no room for them."""
+    if not state.get("crowded"):
+        return []
+    key = rule.pattern or ", ".join(rule.keys)
+    return [RunResult(key, None, f"more than {MAX_PLACES} columns times groups")]

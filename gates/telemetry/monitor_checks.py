@@ -8,9 +8,9 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.groups import in_words
+from trueup.gates.telemetry.groups import crowded, in_words, room
 from trueup.gates.telemetry.params import BY, Number, asks, at_least, listed
-from trueup.gates.telemetry.past import MAX_GROUPS, Past
+from trueup.gates.telemetry.past import Past
 from trueup.gates.telemetry.probe import (
     Check,
     Probe,
@@ -93,7 +93,7 @@ def _last_rates(view: View) -> None:
             .agg(pl.col("r").last(), pl.col("n").last())
         )
         for group, last, n in ends.iter_rows():
-            if (rate, group) in seen or len(seen) < MAX_GROUPS:
+            if room(view.state, seen, (rate, group)):
                 seen[rate, group] = (last, n)
 
 
@@ -107,7 +107,7 @@ def _ends_within(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
             out.append(RunResult(name, ok, f"{show(last)} after {show(n)} observations{where}"))
     if not out:
         state["reason"] = f"fewer than {least} observations"
-    return out
+    return [*out, *crowded(rule, state)]
 
 
 def _epochs(view: View) -> None:
@@ -139,7 +139,7 @@ def _epochs(view: View) -> None:
 def _take(state: dict[str, Any], place: tuple[str, str], epoch: float, dead: bool) -> None:
     """Follow the length of the present streak; an epoch may go on in the next batch."""
     seen: dict[tuple[str, str], list[Any]] = state.setdefault("streaks", {})
-    if place not in seen and len(seen) >= MAX_GROUPS:
+    if not room(state, seen, place):
         return
     entry = seen.setdefault(place, [None, 0, False, 0, None, None])
     last, streak, was_dead, longest, start, longest_start = entry
@@ -161,7 +161,7 @@ def _no_zero_streak(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
         where = f" ({group})" if group else ""
         got = f"exactly 0 in {longest} consecutive epochs from epoch {show(start)} on{where}"
         out.append(RunResult(name, longest < rule.params["epochs"], got))
-    return out
+    return [*out, *crowded(rule, state)]
 
 
 _TEXT = (str,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -9,9 +10,8 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.groups import in_words
+from trueup.gates.telemetry.groups import crowded, in_words, room
 from trueup.gates.telemetry.params import BY, Number, asks, at_least, listed
-from trueup.gates.telemetry.past import MAX_GROUPS
 from trueup.gates.telemetry.probe import Check, Probe, RunResult, View, records, where_present
 
 Extremes = dict[tuple[str, str], tuple[Any, Any, int]]  # column, group -> least, largest, count
@@ -22,21 +22,29 @@ def _extremes(view: View) -> None:
     columns = [name for name in view.names if view.is_number(name)]
     if not columns:
         return
+    seen: Extremes = view.state.setdefault("seen", {})
+    for name, group, found in _in_groups(view, columns):
+        place = (name, group)
+        if found[2] and room(view.state, seen, place):
+            seen[place] = _wider(seen.get(place), found)
+
+
+def _in_groups(view: View, columns: list[str]) -> Iterator[tuple[str, str, tuple[Any, Any, int]]]:
+    """Column, group, and least, largest and number of its values."""
+    if not view.rule.params.get("by"):
+        for name in columns:
+            known = view.columns[name]
+            yield name, "", (known.low, known.high, known.count)
+        return
     asked = [
         *(pl.col(name).min().alias(f"{i}l") for i, name in enumerate(columns)),
         *(pl.col(name).max().alias(f"{i}h") for i, name in enumerate(columns)),
         *(pl.col(name).count().alias(f"{i}n") for i, name in enumerate(columns)),
     ]
-    if view.rule.params.get("by"):
-        rows = view.frame.group_by(in_words(view).alias("group"), maintain_order=True).agg(asked)
-    else:
-        rows = view.frame.select(pl.lit("").alias("group"), *asked)
-    seen: Extremes = view.state.setdefault("seen", {})
+    rows = view.frame.group_by(in_words(view).alias("group"), maintain_order=True).agg(asked)
     for row in rows.iter_rows(named=True):
         for i, name in enumerate(columns):
-            place = (name, row["group"])
-            if row[f"{i}n"] and (place in seen or len(seen) < MAX_GROUPS):
-                seen[place] = _wider(seen.get(place), (row[f"{i}l"], row[f"{i}h"], row[f"{i}n"]))
+            yield name, row["group"], (row[f"{i}l"], row[f"{i}h"], row[f"{i}n"])
 
 
 def _wider(before: tuple[Any, Any, int] | None, now: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
@@ -56,18 +64,20 @@ def _enough(rule: Rule, state: dict[str, Any]) -> list[tuple[str, str, Any, Any,
 
 
 def _moves(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
-    return [
+    found = [
         RunResult(name, low != high, f"{show(low)} in all {count} rows{where}")
         for name, where, low, high, count in _enough(rule, state)
     ]
+    return [*found, *crowded(rule, state)]
 
 
 def _ever_above(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     limit = rule.params.get("above", 0)
-    return [
+    found = [
         RunResult(name, high > limit, f"never above {show(high)} in {count} rows{where}")
         for name, where, _, high, count in _enough(rule, state)
     ]
+    return [*found, *crowded(rule, state)]
 
 
 def _any_nonzero(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
@@ -113,7 +123,7 @@ def _note_keys(view: View) -> None:
     view.state["rows"] = view.state.get("rows", 0) + view.frame.height
     found: dict[str, None] = view.state.setdefault("found", {})
     for name in view.names:
-        if len(found) < MAX_GROUPS and (view.has(name) or name in view.null_keys):
+        if view.has(name) or name in view.null_keys:  # a file has only so many keys
             found.setdefault(name)
 
 
@@ -136,7 +146,7 @@ def _crosses(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         state["reason"] = f"{rule.params['threshold']} is no number"
         return []
-    return [
+    found = [
         RunResult(
             name, low < threshold <= high,
             f"{show(low)} to {show(high)} in {count} rows{where}, with a threshold of "
@@ -144,6 +154,7 @@ def _crosses(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
         )
         for name, where, low, high, count in _enough(rule, state)
     ]  # fmt: skip
+    return [*found, *crowded(rule, state)]
 
 
 def _differences(view: View) -> None:

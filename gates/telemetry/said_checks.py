@@ -12,12 +12,11 @@ import polars as pl
 
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.groups import in_words
+from trueup.gates.telemetry.groups import crowded, in_words, room
 from trueup.gates.telemetry.params import BY, asks, counts, listed
-from trueup.gates.telemetry.past import MAX_GROUPS
 from trueup.gates.telemetry.probe import Check, RunResult, View
 
-MAX_SAID = 1_000  # distinct values of one key that are remembered
+MAX_SAID = 1_000  # distinct values of one key that are remembered, besides those asked for
 _VALUE = (str, bool, int)
 
 
@@ -27,14 +26,17 @@ def _same(value: Any, wanted: Any) -> bool:
 
 
 def _note(view: View, *keys: str) -> None:
-    """Remember the distinct values of these keys; null is one of them if it was written."""
+    """Remember the distinct values of these keys, and those that the rule asks for in any case."""
+    params = view.rule.params
     said: dict[str, list[Any]] = view.state.setdefault("said", {})
     for key in keys:
         values = said.setdefault(key, [])
         if not view.has(key):
             continue
         for value in view.frame.get_column(key).drop_nulls().unique(maintain_order=True):
-            if not any(_same(value, known) for known in values) and len(values) < MAX_SAID:
+            asked = any(_same(value, one) for one in (params["is"], *params.get("among", ())))
+            known = any(_same(value, one) for one in values)
+            if not known and (asked or len(values) < MAX_SAID):
                 values.append(value)
 
 
@@ -92,7 +94,7 @@ def _note_values(view: View) -> None:
         rows = rows.filter(pl.col("group") != "")  # a row that says nothing of its group
     counted = rows.group_by("group", maintain_order=True)
     for group, count in counted.agg(pl.col("said").sum()).iter_rows():
-        if group in seen or len(seen) < MAX_GROUPS:
+        if room(view.state, seen, group):
             seen[group] = seen.get(group, 0) + count
 
 
@@ -103,15 +105,18 @@ def _once(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
         state["reason"] = f"{key} is not recorded"
         return []
     return [
-        RunResult(key, count == 1, f"{count} times{f' in {group}' if group else ''}")
-        for group, count in groups.items()
+        *(
+            RunResult(key, count == 1, f"{count} times{f' in {group}' if group else ''}")
+            for group, count in groups.items()
+        ),
+        *crowded(rule, state),
     ]
 
 
 def _note_names(view: View) -> None:
     found: dict[str, None] = view.state.setdefault("names", {})
     for name in view.names:
-        if len(found) < MAX_GROUPS and (view.has(name) or name in view.null_keys):
+        if view.has(name) or name in view.null_keys:  # a file has only so many keys
             found.setdefault(name)
 
 
