@@ -80,7 +80,7 @@ class CsvReader:
         try:
             for fault in self._held:
                 self._report(fault)
-            for batch in merged(self._pieces(), self._limits.piece // 64):
+            for batch in merged(self._pieces(), self._limits.joined):
                 self.rows += batch.frame.height
                 yield batch
         finally:
