@@ -69,7 +69,7 @@ class Engine:
         self._report = report
         self._placed: dict[tuple[str, str | None], int] = {}
         self._types: tuple[tuple[Schema, Shown], TypedRows] | None = None
-        self.has_nulls = False  # and the profile allows them
+        self._vain = False  # nulls were found that the profile does not allow
 
     def fault(self, fault: Fault) -> None:
         """Pass a fault on."""
@@ -86,9 +86,13 @@ class Engine:
         """Count a piece of lines and have it parsed with what is known of its columns so far."""
         schema = self.table.schema()
         most = self.limits.max_cells // max(1, len(schema))
-        if self.has_nulls and b"null" in text:
-            most = 0  # the fastest tier cannot prove it
+        if self._holds_null(text):
+            most = 0
         return helper.begin(text, asked_schema(schema, self._root), most)
+
+    def _holds_null(self, text: bytes) -> bool:
+        """Whether the fastest tier cannot prove the text. Asked once a null was seen."""
+        return bool(self.table.null_keys) and b"null" in text
 
     def fastest(self, attempt: Attempt, numbers: Ints, lines: Ints) -> Batch | None:
         """Tier A alone: everything proven at once, or nothing said."""
@@ -101,12 +105,16 @@ class Engine:
     def with_nulls(self, attempt: Attempt, numbers: Ints, lines: Ints) -> Batch | None:
         """The tier for nulls alone; only for those that the profile allows."""
         schema, seen = self.table.schema(), attempt.seen
-        if b"null" not in attempt.text or seen.lines * len(schema) > self.limits.max_cells:
+        if self._vain or b"null" not in attempt.text:
+            return None
+        if seen.lines * len(schema) > self.limits.max_cells:
             return None
         found = typed_with_nulls(attempt.text, seen, self._typed_rows(schema), schema)
-        if found is None or not all(self.table.may_be_null(name) for name in found.names):
+        if found is None:
             return None
-        self.has_nulls = True
+        self._vain = not all(self.table.may_be_null(name) for name in found.names)
+        if self._vain:
+            return None
         self.table.null_keys |= found.names
         self.recognised += found.frame.height
         return Batch(found.frame, numbers, lines)
@@ -131,7 +139,7 @@ class Engine:
             return None
         if seen.lines * len(schema) > self.limits.max_cells:
             return None
-        if attempt.frame is None and self.has_nulls and b"null" in attempt.text:
+        if attempt.frame is None and self._holds_null(attempt.text):
             return None
         frame = attempt.parsed(asked)
         return None if frame is None else proven(frame, attempt.text, seen, schema, self._root)
