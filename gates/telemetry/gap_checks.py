@@ -9,6 +9,7 @@ import polars as pl
 from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
 from trueup.gates.telemetry.closeness import close
+from trueup.gates.telemetry.groups import as_text
 from trueup.gates.telemetry.params import (
     BY,
     RESUME,
@@ -92,7 +93,7 @@ def _repeats(view: View) -> None:
         past.value(step).cast(pl.Float64).alias("step"),
         (past.declared.is_not_null() & (past.value(step) <= past.furthest)).alias("again"),
         *(pl.col(name).cast(pl.Float64).alias(f"m:{name}") for name in metrics),
-        *(pl.col(name).cast(pl.String).alias(f"by:{name}") for name in groups),
+        *(as_text(view, name).alias(f"by:{name}") for name in groups),
     ).filter(pl.col("step").is_not_null())  # fmt: skip
     past.advance()
     before: pl.DataFrame | None = view.state.get("rows")

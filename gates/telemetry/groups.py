@@ -22,8 +22,18 @@ def in_words(view: View) -> pl.Expr:
     names = [name for name in view.rule.params.get("by", ()) if view.has(name)]
     if not names:
         return pl.lit("")
-    words = [pl.format(f"{name} {{}}", pl.col(name).cast(pl.String)) for name in names]
+    words = [pl.format(f"{name} {{}}", as_text(view, name)) for name in names]
     return pl.concat_str(words, separator=", ", ignore_nulls=True)
+
+
+def as_text(view: View, name: str) -> pl.Expr:
+    """A column as text. A whole number stays the same text where its column turns to floats."""
+    column = pl.col(name)
+    if view.schema[name] != pl.Float64:
+        return column.cast(pl.String)
+    whole = column.is_finite() & (column == column.floor()) & (column.abs() < 2.0**53)
+    number = pl.when(whole).then(column).otherwise(0.0).cast(pl.Int64)
+    return pl.when(whole).then(number.cast(pl.String)).otherwise(column.cast(pl.String))
 
 
 def room(state: dict[str, Any], seen: _Places, place: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from trueup.gates.telemetry.groups import as_text
 from trueup.gates.telemetry.probe import NUMERIC, View, exact, number
 
 MAX_GROUPS = 10_000  # a file can make us remember this many
@@ -51,7 +52,7 @@ class Past:
     def _placed(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The rows with their group, and their group and segment, as text."""
         group = pl.concat_str(
-            [pl.lit(""), *(pl.col(name).cast(pl.String).fill_null("") for name in self._by)],
+            [pl.lit(""), *(as_text(self._view, name).fill_null("") for name in self._by)],
             separator=_SEP,
         )
         grouped = frame.with_columns(

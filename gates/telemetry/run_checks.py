@@ -12,6 +12,7 @@ from trueup.gates.findings import show
 from trueup.gates.profile.rules import Rule
 from trueup.gates.telemetry.groups import crowded, in_words, room
 from trueup.gates.telemetry.params import BY, Number, asks, at_least, listed
+from trueup.gates.telemetry.past import settled
 from trueup.gates.telemetry.probe import Check, Probe, RunResult, View, records, where_present
 
 Extremes = dict[tuple[str, str], tuple[Any, Any, int]]  # column, group -> least, largest, count
@@ -202,19 +203,23 @@ def _not_always_rising(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
 
 
 def _config_order(view: View) -> list[Probe]:
+    """Late configuration rows are those of a resume: the row that declares it, and what follows."""
     name, config_step = view.names[0], view.param("config_step")
     if not view.is_number(name):
         return []
-    is_config = pl.col(name) == config_step
     resume = view.rule.params.get("resume")
-    said = resume is not None and view.has(resume)
-    excused = pl.col(str(resume)).is_not_null() if said else pl.lit(False)
-    other = (~is_config).fill_null(True)
-    after = other.cast(pl.Int8).cum_max().shift(1).fill_null(int(view.state.get("ran", False))) > 0
-    counts = view.frame.select(is_config.sum().alias("c"), other.any().alias("o")).row(0)
-    view.state["configs"] = view.state.get("configs", 0) + counts[0]
-    view.state["ran"] = view.state.get("ran", False) or counts[1]
-    return [Probe(name, where_present([name], ~(is_config & after) | excused), (name,))]
+    declares = pl.col(resume).is_not_null() if resume and view.has(resume) else pl.lit(False)
+    is_config = (pl.col(name) == config_step).fill_null(False)
+    rows = view.frame.select(
+        is_config.alias("config"), (is_config & declares).alias("resume"),
+        (~is_config).cum_sum().alias("block"),
+    ).with_columns(pl.col("resume").cum_max().over("block"))  # fmt: skip
+    config, excused, block = (rows.get_column(key) for key in ("config", "resume", "block"))
+    excused |= (block == 0) & view.state.get("excused", False)
+    ran = (block > 0) | view.state.get("ran", False)
+    view.state["configs"] = view.state.get("configs", 0) + config.sum()
+    view.state["ran"], view.state["excused"] = bool(ran[-1]), bool(excused[-1] and config[-1])
+    return [Probe(name, where_present([name], settled(~(config & ran) | excused)), (name,))]
 
 
 def _config_there(rule: Rule, state: dict[str, Any]) -> list[RunResult]:
@@ -269,7 +274,7 @@ CHECKS = (
     ),
     Check(
         "config_first", "cells", "rows with step `config_step` exist, and stand before all others; "
-        "those that hold the key `resume` may stand anywhere",
+        "one that holds the key `resume` may come later, and others right after it",
         {"config_step": (int,), "resume": (str,)}, ("resume",),
         build=_config_order, finish=_config_there,
     ),

@@ -119,6 +119,15 @@ def test_other_counts_may_go_back_with_the_step(tell: Tell) -> None:
     assert tell(rule, [*rows, *again]).status == "false"
 
 
+def test_a_group_stays_one_where_its_column_turns_to_floats(tell: Tell) -> None:
+    rows = [{"fold": 1, "step": 5}, {"fold": 0.5, "step": 1}, {"fold": 1, "step": 4}]
+    rule = 'check = "increasing"\nkeys = ["step"]\nparams = { by = ["fold"] }'
+    assert tell(rule, rows).findings[0].where.row == 3
+    moves = 'check = "moves"\nkeys = ["step"]\nparams = { min_rows = 2, by = ["fold"] }'
+    rows[2]["step"] = 5
+    assert tell(moves, rows).got == ["5 in all 2 rows (fold 1)"]
+
+
 def test_too_many_groups_leave_it_open(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "MAX_GROUPS", 3)
     rule = 'check = "increasing"\nkeys = ["step"]\nparams = { by = ["run"] }'
@@ -126,6 +135,32 @@ def test_too_many_groups_leave_it_open(tell: Tell, monkeypatch: pytest.MonkeyPat
     assert tell(rule, rows[:3]).status == "true"
     told = tell(rule, rows, cut=False)  # from which row on depends on the batches
     assert (told.status, told.keys) == ("undetermined", ["step"])
+
+
+FIRST = (
+    'check = "config_first"\nrows = "all"\nkeys = ["step"]\n'
+    'params = { config_step = -1, resume = "from" }'
+)
+CONFIG: Row = {"step": -1, "device": "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "bad"),
+    [
+        pytest.param([CONFIG, CONFIG, 0, 1], [], id="first"),
+        pytest.param([0, 1], [None], id="none"),
+        pytest.param([CONFIG, 0, CONFIG, 1], [3], id="late"),
+        pytest.param([CONFIG, 0, 1, resume(0), 1], [], id="a-resume"),
+        pytest.param([CONFIG, 0, 1, resume(0), CONFIG, CONFIG, 1], [], id="with-its-configuration"),
+        pytest.param([CONFIG, 0, 1, CONFIG, resume(0), 1], [4], id="before-the-resume"),
+        pytest.param([CONFIG, 0, 1, resume(0), 1, CONFIG], [6], id="after-its-first-step"),
+        pytest.param([CONFIG, 0, {"step": 1, "from": 0}, CONFIG], [4], id="declared-in-a-step"),
+        pytest.param([CONFIG, 0, 1, resume(None), CONFIG], [4, 5], id="declares-nothing"),
+    ],
+)
+def test_configuration_stands_first(steps: list[Any], bad: list[Any], tell: Tell) -> None:
+    told = tell(FIRST, rows_of(*steps))
+    assert [e.where.row for finding in told.findings for e in finding.examples] == bad
 
 
 TOTAL = (
