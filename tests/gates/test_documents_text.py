@@ -256,6 +256,14 @@ def test_depth_costs_no_stack(text: str, name: str, tmp_path: Path) -> None:
     assert [fault.kind for fault in load(text, tmp_path, name)[1]] == ["document_too_deep"]
 
 
+@pytest.mark.parametrize("text", ["[{}]", "{} = 1", "x = {{ y = 1, {} = 2 }}", "[[ {} ]]"])
+@pytest.mark.parametrize("part", ["a", '"a.b"', "'x'"])
+def test_a_key_of_very_many_parts_costs_no_time(text: str, part: str, tmp_path: Path) -> None:
+    """100,000 parts: the library's own way takes minutes."""
+    _, faults = load(text.format(" . ".join([part] * 100_000)), tmp_path, "a.toml")
+    assert [fault.kind for fault in faults] == ["document_too_deep"]
+
+
 def test_the_number_of_values_is_limited(tmp_path: Path) -> None:
     limits = Limits(max_nodes=100)
     for name, text in (
