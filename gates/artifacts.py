@@ -75,7 +75,8 @@ def kind_of(relative: str, profile: Profile) -> str | None:
     """The kind of artifact that a file of this name is, if any.
 
     A pattern with a slash is held against the whole path, one without against the file
-    name. Telemetry that is compressed is found by the pattern of the plain file.
+    name; neither tells capitals from small letters, lest `Eval/NIAH.JSON` go unjudged. Telemetry
+    that is compressed is found by the pattern of the plain file.
     """
     plain = without_codec(relative)
     for artifact in profile.artifacts:
@@ -89,7 +90,7 @@ def kind_of(relative: str, profile: Profile) -> str | None:
 
 def _fits(relative: str, pattern: str) -> bool:
     name = relative.rsplit("/", 1)[-1]
-    return fnmatchcase(relative if "/" in pattern else name, pattern)
+    return fnmatchcase((relative if "/" in pattern else name).lower(), pattern.lower())
 
 
 def _files(root: Path, name: str, collector: Collector) -> Iterator[str]:

@@ -24,7 +24,7 @@ _SHARD = re.compile(r"-\d{2,6}-of-\d{2,6}$")
 
 def is_sidecar(subject: Subject) -> bool:
     """Whether a document is the metadata of a checkpoint, and not its configuration."""
-    if subject.path.name.endswith(_META):
+    if subject.path.name.lower().endswith(_META):
         return True
     data = subject.document.data
     return isinstance(data, dict) and any(mark in data for mark in _MARKS)
@@ -33,12 +33,12 @@ def is_sidecar(subject: Subject) -> bool:
 def stem_of(name: str) -> str:
     """A file name without what tells sidecar, checkpoint and list of digests apart."""
     for ending in (*_META, *_LISTS, *_PLAIN):
-        if name.endswith(ending) and len(name) > len(ending):
-            name = name.removesuffix(ending)
+        if name.lower().endswith(ending) and len(name) > len(ending):
+            name = name[: -len(ending)]
             break
     for ending in WEIGHTS:
-        if name.endswith(ending) and len(name) > len(ending):
-            return name.removesuffix(ending)
+        if name.lower().endswith(ending) and len(name) > len(ending):
+            return name[: -len(ending)]
     return name
 
 

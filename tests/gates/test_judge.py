@@ -141,6 +141,17 @@ def test_linked_folder_is_not_entered(tmp_path: Path) -> None:
     assert len(verdict.artifacts) == 1
 
 
+@pytest.mark.parametrize(
+    "name", ["TELEMETRY.JSON", "Telemetry.Jsonl", "Eval/NIAH.JSON", "step_1.META.JSON", "Last.PT"]
+)
+def test_capitals_in_a_name_keep_nothing_from_being_judged(name: str, tmp_path: Path) -> None:
+    shutil.copy(RUN / "telemetry.json", tmp_path / "telemetry.json")
+    assert judge(tmp_path).passed
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("{}")
+    assert not judge(tmp_path).passed
+
+
 def test_link_inside_the_directory_is_judged_once(tmp_path: Path) -> None:
     shutil.copy(GOOD, tmp_path / "telemetry.json")
     (tmp_path / "z_telemetry.json").symlink_to("telemetry.json")
