@@ -358,6 +358,8 @@ def test_structures_are_bounded_in_depth_and_size() -> None:
     deep = b"\x1c" * 100
     with pytest.raises(ThriftError, match="levels"):
         Compact(deep).struct({})
+    with pytest.raises(ThriftError, match="levels"):
+        Compact(b"\x19" * 5000).struct({1: ("x", None)})  # lists of lists, found by the fuzzer
     with pytest.raises(ThriftError, match="a list of"):
         Compact(b"\x19\xf8\xff\xff\xff\x7f").struct({1: ("x", None)})
     with pytest.raises(ThriftError, match="64 bits"):

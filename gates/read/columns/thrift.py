@@ -92,6 +92,8 @@ class Compact:
         return self._data[self.at - length : self.at]
 
     def _value(self, kind: int, inner: Fields | None, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise ThriftError(f"more than {_MAX_DEPTH} levels")
         if kind in (_TRUE, _FALSE):
             return kind == _TRUE
         if kind == _BYTE:
