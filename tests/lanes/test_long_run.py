@@ -1,8 +1,8 @@
 """Averages over thousands of steps: one-step bounds hold each step, and a bias is all that grows.
 
 Three roundings a step leave a relative bias of at most 3 u / alpha, and a float32 average stalls
-in a dead band before it reaches what it follows. So a right kernel is never held to the float64 average
-at 1e-6, and a wrong rate is still found by far.
+in a dead band before it reaches what it follows. So a right kernel is never held to the float64
+average at 1e-6, and a wrong rate is still found by far.
 """
 
 from __future__ import annotations
