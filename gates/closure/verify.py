@@ -12,6 +12,7 @@ from trueup.gates.closure.docket import Docket, Point
 from trueup.gates.closure.errors import ClosureError
 from trueup.gates.closure.exact import Exact, read_exact
 from trueup.gates.closure.files import Files, Place
+from trueup.gates.closure.model import Ticket
 from trueup.gates.closure.repository import GitFailed, Repository
 from trueup.gates.closure.statement import PREDICATE_TYPE, REPOSITORY, STATEMENT_TYPE, schema
 from trueup.gates.closure.ticket import read_ticket
@@ -217,6 +218,21 @@ def _criteria(exact: Exact, files: Files, ticket: str, docket: Docket) -> None:
         if f"criterion: {criterion.id}" not in listed:
             got = f"{criterion.id} is in the ticket, but not in the statement"
             point.flaw("statement_criterion", where, got)
+    _named(exact, files, os.path.dirname(found.path), current, docket)
+
+
+def _named(exact: Exact, files: Files, folder: str, ticket: Ticket, docket: Docket) -> None:
+    """Each file the ticket names is a subject: one that is none could change unseen."""
+    point = docket.point("statement: every file of the ticket")
+    subjects = exact.document.data["subject"]
+    listed = {os.path.realpath(os.path.join(files.root, one["name"])) for one in subjects}
+    beside = [ticket.thread.export, ticket.board, ticket.evidence.kernels]
+    of_run = [*(one.path for one in ticket.files), *(one.log for one in ticket.commands)]
+    named = [path for path in beside if path is not None]
+    for path in dict.fromkeys([*named, *(os.path.join(ticket.run, one) for one in of_run)]):
+        if os.path.realpath(os.path.join(folder, path)) not in listed:
+            got = f"{show(path)} is in the ticket, but no subject"
+            point.flaw("statement_incomplete", exact.document.where("subject"), got)
 
 
 def _commit(

@@ -107,6 +107,13 @@ def test_what_was_let_go_is_a_warning_in_it(name: str, tmp_path: Path) -> None:
     assert not set(predicate["warnedTests"]) & set(predicate["passedTests"])
 
 
+@pytest.mark.parametrize("name", [one for one in laid.names() if one.startswith("passes_")])
+def test_the_statement_of_every_ticket_that_closes_holds(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "ticket.statement.json"
+    path.write_text(closed(name, tmp_path).statement)
+    assert verify_statement(path).findings == ()
+
+
 def test_it_still_holds_where_nothing_changed(statement: Path) -> None:
     recheck = verify_statement(statement)
     assert recheck.passed
@@ -189,6 +196,10 @@ EDITS: list[tuple[str, Edit, set[str]]] = [
     ("says-warned", lambda d: d["predicate"].update(result="WARNED"), {"CLO123"}),
     ("nothing-passed", lambda d: d["predicate"].update(passedTests=[]), {"CLO122", "CLO123"}),
     ("ticket-left-out", lambda d: d["subject"].remove(first(d, "ticket.toml")), {"CLO124"}),
+    ("log-left-out", lambda d: d["subject"].remove(first(d, "run/train.log")), {"CLO124"}),
+    ("telemetry-left-out", lambda d: d["subject"].remove(first(d, "run/telemetry.json")),
+     {"CLO124"}),
+    ("thread-left-out", lambda d: d["subject"].remove(first(d, "thread.json")), {"CLO124"}),
     ("commit-left-out", lambda d: d["subject"].remove(first(d, "repository")), {"CLO124"}),
     ("named-twice", lambda d: d["subject"].append(first(d, "ticket.toml")), {"CLO124"}),
     ("other-digest", lambda d: first(d, "thread.json").update(digest={"sha512": "ab"}), {"CLO124"}),
@@ -196,8 +207,10 @@ EDITS: list[tuple[str, Edit, set[str]]] = [
      {"CLO120"}),
     ("commit-changed", lambda d: first(d, "repository").update(digest={"gitCommit": "ab" * 20}),
      {"CLO121"}),
-    ("leads-out", lambda d: first(d, "thread.json").update(name="../../etc/passwd"), {"CLO001"}),
-    ("absolute", lambda d: first(d, "thread.json").update(name="/etc/passwd"), {"CLO001"}),
+    ("leads-out", lambda d: first(d, "thread.json").update(name="../../etc/passwd"),
+     {"CLO001", "CLO124"}),
+    ("absolute", lambda d: first(d, "thread.json").update(name="/etc/passwd"),
+     {"CLO001", "CLO124"}),
 ]  # fmt: skip
 
 
