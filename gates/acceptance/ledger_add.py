@@ -24,6 +24,7 @@ from trueup.gates.acceptance.ledger import (
 )
 from trueup.gates.acceptance.load import check
 from trueup.gates.catalogue.kinds import kinds
+from trueup.gates.plain_file import plain_bytes
 from trueup.gates.read.limits import Fault, Limits
 
 Outcome = Literal["PASS", "FAIL", "ABORTED"]
@@ -97,10 +98,8 @@ def _finished(manifest: Path) -> dict[str, Any]:
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise AcceptanceError("cannot be read", where=str(path), got=str(error.strerror)) from None
+    most = Limits().max_document
+    return plain_bytes(path, str(path), AcceptanceError, "a JSON or TOML document", most)
 
 
 def _document(path: Path, of: str) -> Input:

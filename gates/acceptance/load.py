@@ -17,6 +17,7 @@ from trueup.gates.acceptance.errors import AcceptanceError
 from trueup.gates.acceptance.inputs import Input, parse
 from trueup.gates.acceptance.paths import PathError, parse_path
 from trueup.gates.catalogue.kinds import kinds
+from trueup.gates.plain_file import plain_bytes
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.structure import closest, first_problem
 
@@ -41,17 +42,8 @@ def sets() -> list[str]:
 
 def load_acceptance(path: Path, name: str) -> tuple[Config, Input]:
     """The acceptance, and its file. Raises `AcceptanceError` with file and key."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise AcceptanceError(
-            "cannot be read", where=name, got=str(error.strerror),
-            expected="an acceptance file (TOML), or a folder with acceptance.toml",
-        ) from None  # fmt: skip
-    if len(raw) > _MAX_BYTES:
-        raise AcceptanceError(
-            "is too large", where=name, got=f"{len(raw)} bytes", expected=f"at most {_MAX_BYTES}"
-        )
+    expected = "an acceptance file (TOML), or a folder with acceptance.toml"
+    raw = plain_bytes(path, name, AcceptanceError, expected, _MAX_BYTES)
     source = parse(raw, name, path, "TOML", Limits(), functools.partial(_refuse, name))
     return _config(source), source
 

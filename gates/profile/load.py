@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trueup.gates.errors import ProfileError
+from trueup.gates.plain_file import plain_bytes
 from trueup.gates.profile.rules import ArtifactPattern, Profile, Rule, When
 from trueup.gates.read.nesting import Nesting
 
@@ -51,11 +52,7 @@ def load_profile(profile: str) -> Profile:
             expected=f"one of {', '.join(built_in())}, or a path to a TOML file",
             fix=_closest(profile, built_in()),
         )  # fmt: skip
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ProfileError("cannot be read", where=profile, got=str(error.strerror)) from None
-    return parse_profile(raw, profile)
+    return parse_profile(plain_bytes(path, profile, ProfileError, "a TOML file"), profile)
 
 
 def parse_profile(raw: bytes, where: str) -> Profile:
