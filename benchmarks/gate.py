@@ -33,20 +33,23 @@ KEYS = [
 DIRTY_ROWS, DIRTY_AT = 20_000, 15_000  # past what readers infer a schema from
 DEFECTS = ("NaN", "inf", "range", "null", "step", "twice")
 HEAD = """
-import json, sys, time
+import json, resource, sys, time
 path, warm, profile, sample = *sys.argv[1:4], int(sys.argv[4]) or None
 """
 TAIL = """
+def cpu():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 run(warm)
-start = time.perf_counter()
+start, used = time.perf_counter(), cpu()
 try:
     passed = bool(run(path))
 except Exception as error:
     passed = type(error).__name__
-seconds = time.perf_counter() - start
+seconds, used = time.perf_counter() - start, cpu() - used
 # VmHWM: ru_maxrss would start from what the parent process held.
 peak = next(int(w.split()[1]) for w in open('/proc/self/status') if w.startswith('VmHWM')) // 1024
-print(json.dumps([seconds, peak, passed]))
+print(json.dumps([seconds, used, peak, passed]))
 """
 Row = dict[str, Any]
 
@@ -94,8 +97,8 @@ def spoil(batch: list[Row], defect: str) -> None:
                 row["step"] -= 1
 
 
-def measure(way: Way, path: Path, warm: Path, rules: Path) -> tuple[float, float, int, Any]:
-    """Seconds of the check and of the process, peak MiB, verdict (or the name of an error)."""
+def measure(way: Way, path: Path, warm: Path, rules: Path) -> tuple[float, float, float, int, Any]:
+    """Seconds of the check, of its processors, of the process; peak MiB; verdict, or an error."""
     code = HEAD + way.code + TAIL
     command = [
         sys.executable, "-W", "ignore", "-c", code, str(path), str(warm), str(rules),
@@ -106,8 +109,8 @@ def measure(way: Way, path: Path, warm: Path, rules: Path) -> tuple[float, float
     whole = time.perf_counter() - start
     if out.returncode:
         raise SystemExit(f"{way.name}: {out.stderr[-2000:]}")
-    seconds, peak, passed = json.loads(out.stdout.splitlines()[-1])
-    return seconds, whole, peak, passed
+    seconds, used, peak, passed = json.loads(out.stdout.splitlines()[-1])
+    return seconds, used, whole, peak, passed
 
 
 def caught(way: Way, folder: Path, warm: Path, rules: Path) -> str:
@@ -130,7 +133,7 @@ def table(folder: Path, count: int, runs: int, only: str) -> list[str]:
     rules.write_text(profile())
     out: list[str] = []
     base: dict[str, float] = {}
-    measured: list[tuple[Way, float, float, int, str]] = []
+    measured: list[tuple[Way, float, float, float, int, str]] = []
     for way in WAYS:
         if only not in way.name:
             continue
@@ -140,18 +143,19 @@ def table(folder: Path, count: int, runs: int, only: str) -> list[str]:
         if any(passed is not True for *_, passed in each):
             raise SystemExit(f"{way.name}: the clean table does not pass: {each}")
         scale = count / way.sample if way.sample else 1
-        seconds, whole, peak = (median(one[i] for one in each) for i in range(3))
-        seconds, whole = seconds * scale, whole + seconds * (scale - 1)
+        seconds, used, whole, peak = (median(one[i] for one in each) for i in range(4))
+        whole += seconds * (scale - 1)
+        seconds, used = seconds * scale, used * scale
         said = caught(way, folder, warm, rules)
-        measured.append((way, seconds, whole, int(peak), said))
+        measured.append((way, seconds, used, whole, int(peak), said))
         if way.name.startswith("trueup: whole"):
             base[way.form] = seconds
-        print(f"{way.form}: {way.name}: {seconds:.2f} s", file=sys.stderr, flush=True)
-    for way, seconds, whole, peak, said in measured:
+        print(f"{way.form}: {way.name}: {seconds:.2f} s, {used:.2f} of CPU", file=sys.stderr)
+    for way, seconds, used, whole, peak, said in measured:
         ratio = f"{seconds / base[way.form]:.2f}" if way.form in base else "?"
         mark = "*" if way.sample else ""
         out.append(
-            f"| {way.form} | {way.name} | {seconds:.2f}{mark} | {ratio} | "
+            f"| {way.form} | {way.name} | {seconds:.2f}{mark} | {ratio} | {used:.2f}{mark} | "
             f"{count / seconds / 1000:.0f} | {whole:.1f}{mark} | {peak} | {said} |"
         )
     return out
@@ -180,9 +184,9 @@ def report(lines: list[str], folder: Path, args: argparse.Namespace) -> str:
             f"stands twice; each alone in row {DIRTY_AT} of {DIRTY_ROWS}",
             "- *: 20000 rows measured, the rest extrapolated",
             "",
-            "| form | way | check s | of trueup's gate | krows/s | process s | peak MiB | does not "
-            "let through |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| form | way | check s | of trueup's gate | CPU s | krows/s | process s | peak MiB | "
+            "does not let through |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *lines,
             "",
         ]
