@@ -12,13 +12,25 @@ from trueup.gates.layout.model import LayoutFile, SlotEntry, TensorEntry
 from trueup.gates.read.documents.read import load_document
 from trueup.gates.read.limits import Limits
 
-_LIMITS = Limits(max_document=64 << 20, max_nodes=2_000_000)  # thousands of tensors, four a line
+_LIMITS = Limits(max_document=16 << 20, max_nodes=500_000)  # 100,000 slots or tensors, and more
+# Constants of a layout are int where they count words, and 64 bits where they count bytes.
+_MOST_WORDS, _MOST_BYTES = (1 << 31) - 1, (1 << 63) - 1
 
 
 def load_layout(path: Path, name: str | None = None) -> LayoutFile:
     """The layout. Raises `Unreadable` with file, line and key if it is not what the schema says."""
     shown = str(path) if name is None else name
-    return _layout(read_checked(path, shown, "layout/layout", "a layout"), shown)
+    layout = _layout(read_checked(path, shown, "layout/layout", "a layout"), shown)
+    for what, size, most in (
+        ("words of the bus", layout.total, _MOST_WORDS),
+        ("bytes of all tensors", layout.padded_bytes, _MOST_BYTES),
+    ):
+        if size > most:
+            raise Unreadable(
+                f"is too large: {what}", where=shown, got=f"{size:,}", expected=f"at most {most:,}",
+                fix="look for a length or a size that was mistyped",
+            )  # fmt: skip
+    return layout
 
 
 def read_checked(path: Path, shown: str, schema: str, what: str) -> Document:
@@ -28,7 +40,7 @@ def read_checked(path: Path, shown: str, schema: str, what: str) -> Document:
         first = faults[0]
         raise Unreadable(
             f"is not fit to be read ({first.kind.removeprefix('document_').replace('_', ' ')})",
-            where=f"{shown}:{first.line or ''}", got=first.got, fix="correct the file",
+            where=f"{shown}:{first.line or ''}".rstrip(":"), got=first.got, fix="correct the file",
         )  # fmt: skip
     problems = breaks(document.data, schema)
     if problems:

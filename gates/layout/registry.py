@@ -36,9 +36,9 @@ class Registry:
     buffers: tuple[tuple[str, Where], ...]
     entries: tuple[ResetEntry, ...]
 
-    def entry(self, name: str) -> ResetEntry | None:
-        """The entry of a name."""
-        return next((entry for entry in self.entries if entry.name == name), None)
+    def by_name(self) -> dict[str, ResetEntry]:
+        """The entry of each name; the first where there are several."""
+        return {entry.name: entry for entry in reversed(self.entries)}
 
 
 def load_registry(path: Path, name: str | None = None) -> Registry:
@@ -71,6 +71,8 @@ def stateful_names(registry: Registry, layout: LayoutFile) -> dict[str, Where]:
 def judge_registry(registry: Registry, layout: LayoutFile, collector: Collector) -> None:
     """Report names without an entry, entries without a name, and entries that say too little."""
     names = stateful_names(registry, layout)
+    lengths = {PREFIX + slot.name: slot.length for slot in layout.slots}
+    _declared_once(registry, collector)
     seen: set[str] = set()
     for entry in registry.entries:
         if entry.name in seen:
@@ -79,7 +81,7 @@ def judge_registry(registry: Registry, layout: LayoutFile, collector: Collector)
             got = f"{entry.name}, neither a slot of {layout.name} nor a [[buffer]]"
             collector.of_kind("registered_nothing", registry.name, entry.where, got)
         seen.add(entry.name)
-        for got in _incomplete(entry, layout):
+        for got in _incomplete(entry, lengths.get(entry.name)):
             collector.of_kind("reset_incomplete", registry.name, entry.where, got)
     for name in names:
         if name not in seen:
@@ -91,7 +93,17 @@ def judge_registry(registry: Registry, layout: LayoutFile, collector: Collector)
             collector.of_kind("slot_name_retired", registry.name, entry.where, entry.name)
 
 
-def _incomplete(entry: ResetEntry, layout: LayoutFile) -> Iterator[str]:
+def _declared_once(registry: Registry, collector: Collector) -> None:
+    declared: set[str] = set()
+    for name, where in registry.buffers:
+        if name in declared:
+            collector.of_kind(
+                "state_registered_twice", registry.name, where, f"[[buffer]] {name} again"
+            )
+        declared.add(name)
+
+
+def _incomplete(entry: ResetEntry, length: int | None) -> Iterator[str]:
     """What an entry's category needs and does not have, or has and cannot use."""
     if (entry.category in _WITH_INIT) != bool(entry.init):
         said = "needs init" if entry.category in _WITH_INIT else "has no use for init"
@@ -102,6 +114,5 @@ def _incomplete(entry: ResetEntry, layout: LayoutFile) -> Iterator[str]:
     tail = entry.name == PREFIX + FINGERPRINT_SLOT
     if (entry.category == "LayoutTail") != tail:
         yield f"{entry.name}: LayoutTail is for {PREFIX}{FINGERPRINT_SLOT}, and only that"
-    length = {PREFIX + slot.name: slot.length for slot in layout.slots}.get(entry.name)
     if length is not None and len(entry.init) not in (0, 1, length):
         yield f"{entry.name}: {len(entry.init)} initial values for {length} words"

@@ -17,14 +17,17 @@ def comments(unit: Unit) -> Iterator[tuple[int, bytes]]:
         yield from _python(unit)
     elif unit.kind == "markdown":
         yield from _html(unit.raw)
-    else:
+    elif unit.kind in _QUERIES:
         for at, found in unit.matches(_QUERIES[unit.kind]):
             yield at, found["c"].text
 
 
 def _python(unit: Unit) -> Iterator[tuple[int, bytes]]:
+    if b"#" not in unit.raw:
+        return
+    text = io.StringIO(unit.raw.decode("utf-8"), newline="")
     try:
-        for token in tokenize.tokenize(io.BytesIO(unit.raw).readline):
+        for token in tokenize.generate_tokens(text.readline):
             if token.type == tokenize.COMMENT:
                 before = token.line[: token.start[1]].encode()
                 yield unit.offset(token.start[0], len(before)), token.string.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from trueup.gates.errors import Unreadable
@@ -15,30 +16,44 @@ MAX_FILES = 200_000
 _SKIPPED = ("target", "node_modules", "__pycache__")
 
 
-def find_files(paths: Iterable[str], config: Config) -> list[Path]:
-    """Every source file of a known language under the paths, sorted, each once."""
-    found: dict[Path, None] = {}
-    for path in paths:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Files to read, sorted, each once, and folders that could not be looked into."""
+
+    files: tuple[Path, ...]
+    closed: tuple[tuple[str, str], ...] = ()  # a folder, and why
+
+
+def find_files(paths: Iterable[str], config: Config, *, excluded_ok: bool = False) -> Found:
+    """Every source file of a known language under the paths.
+
+    Raises `Unreadable` where there is none, unless `excluded_ok` and only the settings left none.
+    """
+    named = tuple(paths)
+    found, closed, excluded = dict[Path, None](), list[tuple[str, str]](), 0
+    for path in named:
         start = Path(path)
-        if not start.exists():
+        if not os.path.exists(start):  # false as well for what no path can be
             raise Unreadable(
                 "does not exist", where=path, expected="a file or a folder of source",
                 fix="check the path",
             )  # fmt: skip
-        files = [start] if start.is_file() else _under(start)
-        for file in files:
+        for file in [start] if start.is_file() else under(start, config, closed):
             if kind_of(file.name) is None:
                 continue
-            if not config.excluded(relative(file, config)):
+            if config.excluded(relative(file, config)):
+                excluded += 1
+            else:
                 found[file] = None
             if len(found) > MAX_FILES:
                 raise Unreadable("holds too many files", where=path, got=f"over {MAX_FILES}")
-    if not found:
+    if not found and not closed and not (excluded and excluded_ok):
         raise Unreadable(
-            "no source to judge", where=", ".join(paths), got="0 files",
+            "no source to judge", where=", ".join(named),
+            got=f"0 files, {excluded} excluded by {config.name}" if excluded else "0 files",
             expected="files that end in .cu, .cuh, .rs, .py or .md",
         )  # fmt: skip
-    return sorted(found)
+    return Found(tuple(sorted(found)), tuple(closed))
 
 
 def relative(file: Path, config: Config) -> str:
@@ -49,14 +64,29 @@ def relative(file: Path, config: Config) -> str:
     return file.as_posix()
 
 
-def _under(start: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(start, followlinks=False):
-        folders[:] = sorted(
-            one for one in folders
-            if not one.startswith(".") and one not in _SKIPPED
-            and not os.path.islink(os.path.join(folder, one))
-        )  # fmt: skip
-        for name in sorted(names):
-            path = Path(folder, name)
-            if not path.is_symlink() and path.is_file():
+def under(start: Path, config: Config, closed: list[tuple[str, str]]) -> Iterator[Path]:
+    """Every regular file under a folder; no link is followed, no excluded folder entered."""
+    waiting = [start]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                inside = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            closed.append((str(folder), error.strerror or str(error)))
+            continue
+        for entry in inside:
+            path = folder / entry.name
+            if entry.is_file(follow_symlinks=False):
                 yield path
+            elif entry.is_dir(follow_symlinks=False) and _is_entered(path, entry.name, config):
+                waiting.append(path)
+
+
+def _is_entered(path: Path, name: str, config: Config) -> bool:
+    if name.startswith(".") or name in _SKIPPED:
+        return False
+    if "exclude" not in config.data:
+        return True
+    inner = relative(path, config)  # `a/**` excludes what is in `a` at any depth, `a/*` does not
+    return not (config.excluded(f"{inner}/x") and config.excluded(f"{inner}/x/x"))

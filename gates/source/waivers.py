@@ -7,28 +7,34 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from trueup.gates.catalogue.kinds import families
 from trueup.gates.source.comments import comments
 from trueup.gates.source.unit import Hit, Unit
 
 _WAIVER = re.compile(
-    rb"trueup:\s*allow\s+(?P<ids>SRC\d{3}(?:\s*,\s*SRC\d{3})*)"
-    rb"(?:\s+until\s+(?P<until>[0-9-]+))?\s*(?::(?P<reason>[^\n]*))?"
+    rb"trueup:\s*allow\b(?P<ids>[^\n:]*?)(?:\s+until\s+(?P<until>[^\s:]*))?\s*"
+    rb"(?::(?P<reason>[^\n]*)|(?=\n)|\Z)"
 )
+_NEXT = re.compile(rb"[ \t]*(?:\r?\n[ \t]*)?")  # no further than the next line
+_IDS = re.compile(rb"SRC\d{3}(?:\s*,\s*SRC\d{3})*")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Inline:
-    """A waiver for findings on its own line, or on the next one if it stands alone."""
+    """A waiver for findings on its own line, or on the next line of code if it stands alone."""
 
     at: int
     lines: tuple[int, ...]
     ids: tuple[str, ...]
     reason: str
-    until: datetime.date | None
-    used: bool = False
+    until: str  # a date; empty where it has no end
+
+    def allows(self, rule: str, line: int | None) -> bool:
+        """Whether it is for this rule and this line."""
+        return rule in self.ids and line in self.lines
 
 
 def inline_waivers(unit: Unit) -> tuple[list[Inline], list[Hit]]:
@@ -37,27 +43,38 @@ def inline_waivers(unit: Unit) -> tuple[list[Inline], list[Hit]]:
         return [], []
     good: list[Inline] = []
     bad: list[Hit] = []
-    for start, text in comments(unit):
+    every = list(comments(unit))
+    for start, text in every:
         for found in _WAIVER.finditer(text):
             at = start + found.start()
             wrong = _wrong(found)
             if wrong:
                 bad.append(Hit("waiver_unusable", at, wrong))
             else:
-                good.append(_inline(unit, at, start, found))
+                good.append(_inline(unit, at, start, found, every))
     return good, bad
 
 
-def _inline(unit: Unit, at: int, start: int, found: re.Match[bytes]) -> Inline:
+def _inline(
+    unit: Unit, at: int, start: int, found: re.Match[bytes], every: Iterable[tuple[int, bytes]]
+) -> Inline:
     line, _ = unit.place(at)
-    before = unit.raw[unit.raw.rfind(b"\n", 0, start) + 1 : start]
-    lines = (line,) if before.strip() else (line, line + 1)
-    until = found.group("until")
-    return Inline(
-        at, lines,
-        tuple(re.findall(r"SRC\d{3}", found.group("ids").decode())),
-        _reason(found), datetime.date.fromisoformat(until.decode()) if until else None,
-    )  # fmt: skip
+    alone = not unit.raw[unit.raw.rfind(b"\n", 0, start) + 1 : start].strip()
+    lines = (line, _next_code(unit, at, every)) if alone else (line,)
+    ids = tuple(re.findall(r"SRC\d{3}", found.group("ids").decode()))
+    return Inline(at, lines, ids, _reason(found), (found.group("until") or b"").decode())
+
+
+def _next_code(unit: Unit, at: int, every: Iterable[tuple[int, bytes]]) -> int:
+    """The next line that is no comment: several waivers may stand above one line."""
+    ends = {start: start + len(text) for start, text in every}
+    end = next(end for start, end in ends.items() if start <= at < end)
+    while True:
+        skipped = _NEXT.match(unit.raw, end)
+        following = skipped.end() if skipped else end
+        if following not in ends:
+            return unit.place(following)[0]
+        end = ends[following]
 
 
 def _reason(found: re.Match[bytes]) -> str:
@@ -66,29 +83,22 @@ def _reason(found: re.Match[bytes]) -> str:
 
 
 def _wrong(found: re.Match[bytes]) -> str:
+    ids = found.group("ids").replace(b"*/", b"").replace(b"-->", b"").strip()
+    if not _IDS.fullmatch(ids):
+        return f"a waiver of {ids.decode('utf-8', 'replace') or 'nothing'}"[:80]
+    known = {kind.id: kind for kind in families()["source"]}
+    for one in re.findall(r"SRC\d{3}", ids.decode()):
+        if one not in known:
+            return f"a waiver of {one}, which is no rule"
+        if not known[one].waivable:
+            return f"a waiver of {one}, which cannot be waived"
     if len(_reason(found)) < 3:
         return "a waiver without a reason"
-    until = found.group("until")
-    if until is None:
+    until = (found.group("until") or b"").decode("utf-8", "replace")
+    if not until:
         return ""
     try:
-        end = datetime.date.fromisoformat(until.decode())
+        end = datetime.date.fromisoformat(until)
     except ValueError:
-        return f"a waiver until {until.decode()}, which is no date"
+        return f"a waiver until {until}, which is no date"[:80]
     return f"a waiver that ended on {end}" if end < datetime.date.today() else ""
-
-
-def waived(waivers: list[Inline], rule: str, line: int) -> Inline | None:
-    """The waiver that allows a finding of a rule on a line."""
-    for one in waivers:
-        if rule in one.ids and line in one.lines:
-            one.used = True
-            return one
-    return None
-
-
-def unused(waivers: list[Inline]) -> Iterator[Hit]:
-    """Waivers that allowed nothing."""
-    for one in waivers:
-        if not one.used:
-            yield Hit("waiver_unused", one.at, f"{', '.join(one.ids)}: {one.reason}"[:80])

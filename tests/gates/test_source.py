@@ -108,7 +108,9 @@ def test_what_only_looks_like_an_atomic_is_not(text: str, tmp_path: Path) -> Non
         (RUST.format("fn f() { stream.memcpy_dtod(&x, &mut y)?; }"), 0),
         (RUST.format("fn f() { cudaMemcpy(a, b, n, cudaMemcpyKind::cudaMemcpyHostToDevice); }"), 1),
         (HOT + PYTHON.format("y = x.cpu()\nz = f(x.numpy())"), 2),
-        (HOT + PYTHON.format("y = cpu()\nz = x.numpy(force=1)\n# x.cpu()"), 0),
+        (HOT + PYTHON.format("y = cpu()\nz = numpy(x)\n# x.cpu()"), 0),
+        (HOT + PYTHON.format("z = x.numpy(force=True)\ny = x.cuda(1)"), 2),
+        (HOT + PYTHON.format("y = x.to('cpu')\nz = x.to(device='cuda:1')\nw = x.to(half)"), 2),
         (PYTHON.format("y = x.cpu()"), 0),  # no declared hot path
     ],
 )  # fmt: skip

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from trueup.gates.source.python import last_name, told, walk
 from trueup.gates.source.unit import Hit, Unit
 
 KINDS = ("cuda", "rust", "python")
 HINT = None
-_MACROS = ("todo", "unimplemented")
+_MACRO = re.compile(rb"\b(todo|unimplemented)!\s*[(\[{]")
 _STOPS = re.compile(
     r"\{\s*(?:__trap\(\)|assert\(\s*(?:0|false)[^;]*\)|std::abort\(\)|abort\(\)"
     r"|throw\s[^;]*(?:not implemented|unimplemented)[^;]*)\s*;\s*\}",
@@ -20,7 +21,12 @@ _STOPS = re.compile(
 _UNREACHABLE = re.compile(
     r"\{\s*(?:core::|std::)?(?:unreachable|panic)!\s*[({\[].*\}\s*", re.DOTALL
 )
-_NOT_DONE = re.compile(r"not (?:yet )?implemented|unimplemented|stub", re.IGNORECASE)
+_NOT_DONE = re.compile(
+    r"not (?:yet )?(?:been )?implemented|unimplemented|\bstub\b|\bto ?do\b", re.IGNORECASE
+)
+_IN_PYTHON = re.compile(rb"NotImplementedError|\bpass\b|\.\.\.")
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ABSTRACT = ("abstractmethod", "abstractproperty", "overload")
 
 
 def check(unit: Unit) -> Iterator[Hit]:
@@ -36,18 +42,17 @@ def check(unit: Unit) -> Iterator[Hit]:
 def _cuda(unit: Unit) -> Iterator[Hit]:
     for at, found in unit.matches("(function_definition body: (compound_statement) @body) @whole"):
         body = unit.text(found["body"])
-        head = unit.raw[found["whole"].start_byte : found["body"].start_byte]
-        empty = not found["body"].named_children and b"__global__" in head
+        head = unit.text(found["whole"])[: -len(body)]
+        empty = not found["body"].named_children and "__global__" in head
         if empty or _STOPS.fullmatch(body.strip()):
             yield Hit("body_missing", at, " ".join(body.split())[:60])
 
 
 def _rust(unit: Unit) -> Iterator[Hit]:
-    if b"!" not in unit.raw:
-        return
-    for at, found in unit.matches("(macro_invocation macro: (_) @name) @whole"):
-        if unit.text(found["name"]).rpartition("::")[2] in _MACROS:
-            yield Hit("body_missing", at, unit.text(found["whole"])[:60])
+    if _MACRO.search(unit.raw):
+        for macro in _MACRO.finditer(unit.code):
+            line = unit.raw[macro.start() : macro.start() + 200].decode("utf-8", "replace")
+            yield Hit("body_missing", macro.start(), " ".join(line.split("\n")[0].split())[:60])
     if b"unreachable!" not in unit.raw and b"panic!" not in unit.raw:
         return
     for _, found in unit.matches("(function_item body: (block) @body)"):
@@ -59,25 +64,49 @@ def _rust(unit: Unit) -> Iterator[Hit]:
 
 
 def _python(unit: Unit) -> Iterator[Hit]:
-    if unit.tree is None:
+    """Bodies of nothing, or of nothing but `raise NotImplementedError`, unless they are meant.
+
+    Within a body NotImplementedError with a message of its own refuses a case, as it is meant to.
+    """
+    if not _IN_PYTHON.search(unit.raw):
         return
-    for parent, node in _functions(unit.tree, None):
-        for inner in ast.walk(node):
-            raises = isinstance(inner, ast.Raise) and _raises_not_implemented(inner)
-            if isinstance(inner, ast.Raise) and raises and not _is_abstract(parent, node):
-                at = unit.offset(inner.lineno, inner.col_offset)
-                yield Hit("body_missing", at, ast.unparse(inner)[:60])
-        if _is_empty(node) and not _is_abstract(parent, node):
-            yield Hit("body_missing", unit.offset(node.lineno, node.col_offset), f"def {node.name}")
+    meant = _meant(unit)
+    for node, at in walk(unit):
+        if isinstance(node, _FUNCTION) and node not in meant and _is_nothing(_only(node)):
+            yield Hit("body_missing", at, f"def {node.name}")
+        elif isinstance(node, ast.Raise) and node not in meant and _says_not_done(node):
+            yield Hit("body_missing", at, told(node))
+        elif isinstance(node, _FUNCTION) and node not in meant:
+            whole = _only(node)
+            if isinstance(whole, ast.Raise) and _raises_not_implemented(whole):
+                yield Hit("body_missing", unit.offset(whole.lineno, whole.col_offset), told(whole))
 
 
-def _functions(node: ast.AST, parent: Any) -> Iterator[tuple[Any, Any]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield parent, child
-        inside = child if isinstance(child, ast.ClassDef) else parent
-        if not isinstance(child, ast.expr):
-            yield from _functions(child, inside)
+def _meant(unit: Unit) -> set[ast.AST]:
+    """Functions whose missing body is meant, and what they raise.
+
+    Those of protocols and abstract classes, overloads, declarations for type checkers, and empty
+    functions inside another one, which are there to be passed on.
+    """
+    meant: set[ast.AST] = set()
+    for node, _ in walk(unit):
+        if isinstance(node, ast.ClassDef) and _is_abstract(node):
+            meant.update(node.body)
+        elif isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING":
+            meant.update(ast.walk(node))
+        elif isinstance(node, _FUNCTION):
+            meant.update(one for one in node.body if _is_nothing(_only(one)))
+            if node in meant or _is_declared_abstract(node):
+                meant.update((node, *node.body))
+    return meant
+
+
+def _only(node: ast.AST) -> ast.stmt | None:
+    """The one statement of a function beside its docstring."""
+    rest = [] if not isinstance(node, _FUNCTION) else [
+        one for one in node.body if not _is_docstring(one)
+    ]  # fmt: skip
+    return rest[0] if len(rest) == 1 else None
 
 
 def _raises_not_implemented(node: ast.Raise) -> bool:
@@ -85,31 +114,33 @@ def _raises_not_implemented(node: ast.Raise) -> bool:
     return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 
-def _is_empty(node: Any) -> bool:
-    """A body of `...` or `pass`, a docstring before it or not; a docstring alone says enough."""
-    rest = [one for one in node.body if not _is_docstring(one)]
-    return len(rest) == 1 and (
-        isinstance(rest[0], ast.Pass)
-        or (
-            isinstance(rest[0], ast.Expr)
-            and isinstance(rest[0].value, ast.Constant)
-            and rest[0].value.value is ...
-        )
-    )
+def _says_not_done(node: ast.Raise) -> bool:
+    """NotImplementedError without a message, or with one that says that nothing is there yet."""
+    if not _raises_not_implemented(node):
+        return False
+    given: list[Any] = node.exc.args if isinstance(node.exc, ast.Call) else []
+    texts = [one.value for one in given if isinstance(one, ast.Constant)]
+    return not given or any(isinstance(text, str) and _NOT_DONE.search(text) for text in texts)
+
+
+def _is_nothing(node: ast.stmt | None) -> bool:
+    """`...` or `pass`."""
+    if isinstance(node, ast.Pass):
+        return True
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and value.value is ...
 
 
 def _is_docstring(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
-def _is_abstract(parent: Any, node: Any) -> bool:
-    """Where a missing body is meant: protocols, abstract methods, overloads."""
-    words = [ast.unparse(one) for one in node.decorator_list]
-    if any("abstractmethod" in word or "overload" in word for word in words):
-        return True
-    bases = [ast.unparse(one) for one in parent.bases] if parent is not None else []
-    return any(base.partition("[")[0].rpartition(".")[2] == "Protocol" for base in bases)
+def _is_declared_abstract(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Where a missing body is meant: abstract methods, overloads."""
+    return any(word in told(one, 200) for one in node.decorator_list for word in _ABSTRACT)
+
+
+def _is_abstract(node: ast.ClassDef) -> bool:
+    bases = [told(base, 200).partition("[")[0].rpartition(".")[2] for base in node.bases]
+    return "Protocol" in bases or "ABC" in bases

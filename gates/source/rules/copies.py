@@ -6,26 +6,26 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trueup.gates.source.calls import calls
 from trueup.gates.source.config import matches
+from trueup.gates.source.python import last_name, told, walk
 from trueup.gates.source.unit import Hit, Unit
 
 KINDS = ("cuda", "rust", "python")
-HINT = re.compile(rb"[mM]emcpy|htod|dtoh|\.cpu\(|\.cuda\(|\.numpy\(")
+HINT = re.compile(rb"[mM]emcpy|htod|dtoh|\.cpu\(|\.cuda\(|\.numpy\(|\.to\(")
 _EVERYWHERE = ("**/*.cu", "**/*.cuh", "**/*.rs")
-_ALWAYS = re.compile(
-    r"cuMemcpy(?:HtoD|DtoH)\w*|cudaMemcpy(?:To|From)Symbol(?:Async)?"
-    r"|memcpy_(?:stod|dtov|htod|dtoh)\w*|(?:htod|dtoh)_\w*copy\w*"
+_CROSSING = (
+    r"cuMemcpy(?:HtoD|DtoH|HtoA|AtoH)\w*|cudaMemcpy(?:To|From)Symbol(?:Async)?\w*"
+    r"|memcpy_(?:stod|dtov)\w*|(?:\w+_)?(?:htod|dtoh)(?:_\w+)?"
 )
-_DIRECTED = re.compile(r"cudaMemcpy(?:2D|3D)?(?:ToArray|FromArray)?(?:Peer)?(?:Async)?|cuMemcpy")
+_OF_CUDART = r"cudaMemcpy(?:2D|3D)?(?:ToArray|FromArray|ArrayToArray)?(?:Batch)?(?:Async)?"
+_OF_DRIVER = r"cuMemcpy(?:2D|3D)?(?:Unaligned)?(?:Batch)?(?:Async)?(?:_v2)?"
+_NAMES = rf"(?:{_CROSSING}|(?:{_OF_CUDART}|{_OF_DRIVER})(?:_ptds|_ptsz)?)"
+_ALWAYS, _ANY = re.compile(_CROSSING), re.compile(_NAMES)
 _CROSSES = re.compile(r"cudaMemcpy(?:HostToDevice|DeviceToHost|Default)\b")
 _STAYS = re.compile(r"cudaMemcpy(?:DeviceToDevice|HostToHost)\b")
 _METHODS = ("cpu", "cuda", "numpy")
-_CALLS = {
-    "cuda": "(call_expression function: [(identifier) (qualified_identifier) (field_expression)] "
-    "@f arguments: (argument_list) @args)",
-    "rust": "(call_expression function: [(identifier) (scoped_identifier) (field_expression)] @f "
-    "arguments: (arguments) @args)",
-}
+_DEVICE = re.compile(r"(?:cpu|cuda)(?::\d+)?")
 
 
 def check(unit: Unit) -> Iterator[Hit]:
@@ -36,32 +36,39 @@ def check(unit: Unit) -> Iterator[Hit]:
     if unit.kind == "python":
         yield from _python(unit)
         return
-    for at, found in unit.matches(_CALLS[unit.kind]):
-        name = re.split(r"::|\.|->", unit.text(found["f"]))[-1].strip()
-        got = _judged(name, unit.text(found["args"]))
+    for call in calls(unit, _NAMES):
+        got = _judged(call.name, call.arguments)
         if got:
-            yield Hit("host_device_copy", at, got)
+            yield Hit("host_device_copy", call.at, got)
 
 
 def _judged(name: str, arguments: str) -> str:
-    if _ALWAYS.fullmatch(name):
-        return f"{name}("
-    if not _DIRECTED.fullmatch(name):
-        return ""
     crossing = _CROSSES.search(arguments)
     if crossing:
         return f"{name}(..., {crossing.group()})"
-    return "" if _STAYS.search(arguments) else f"{name}( whose direction the text does not show"
+    if _STAYS.search(arguments):
+        return ""
+    unsaid = "" if _ALWAYS.fullmatch(name) else " whose direction the text does not show"
+    return f"{name}({unsaid}"
 
 
 def _python(unit: Unit) -> Iterator[Hit]:
-    for node in ast.walk(unit.tree) if unit.tree is not None else ():
+    for node, at in walk(unit):
         if not isinstance(node, ast.Call):
             continue
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        at = unit.offset(node.lineno, node.col_offset)
-        bare = isinstance(node.func, ast.Attribute) and not node.args and not node.keywords
-        if bare and name in _METHODS:
+        name = last_name(node.func)
+        if isinstance(node.func, ast.Attribute) and name in _METHODS:
             yield Hit("host_device_copy", at, f".{name}()")
-        elif _ALWAYS.fullmatch(name):
-            yield Hit("host_device_copy", at, f"{name}(")
+        elif isinstance(node.func, ast.Attribute) and name == "to" and _to_device(node):
+            yield Hit("host_device_copy", at, told(node)[-60:])
+        elif _ANY.fullmatch(name):
+            got = _judged(name, " ".join(told(one, 200) for one in node.args))
+            if got:
+                yield Hit("host_device_copy", at, got)
+
+
+def _to_device(node: ast.Call) -> bool:
+    """`.to("cpu")`, `.to(device="cuda:0")`: a device that the text names."""
+    given = [*node.args[:1], *(one.value for one in node.keywords if one.arg == "device")]
+    texts = [one.value for one in given if isinstance(one, ast.Constant)]
+    return any(isinstance(text, str) and bool(_DEVICE.fullmatch(text)) for text in texts)

@@ -11,7 +11,8 @@ from typing import Any
 from trueup.gates.source.sets.model import Placed, Tree
 from trueup.gates.source.unit import Unit
 
-_UNDECIDED = ("", "tbd", "evaluate", "?", "-", "…", "...", "n/a", "todo", "unknown")
+_OPEN = ("tbd", "evaluate")  # in any cell
+_NO_ACTION = ("", *_OPEN, "?", "-", "–", "—", "…", "...", "n/a", "todo", "unknown")
 _SUMMARY = re.compile(r"\b(\d+)\s*=\s*(\d+\s+[\w-]+(?:\s*\+\s*\d+\s+[\w-]+)+)")
 
 
@@ -43,24 +44,35 @@ def _rows(unit: Unit, one: dict[str, Any], rows: list[Row]) -> Iterator[Placed]:
     seen: set[str] = set()
     for row in rows:
         key = row.cells.get(one["key"], "") if "key" in one else next(iter(row.cells.values()))
-        status = row.cells[one["status"]]
         if key in seen:
             yield Placed("audit_undecided", unit.relative, row.at, f"{key or 'a row'} again")
         seen.add(key)
-        undecided = [h for h, cell in row.cells.items() if cell.strip().lower() in _UNDECIDED[:3]]
-        if undecided and one["status"] not in undecided and "action" not in one:
-            got = f"{key}: {undecided[0]} is {row.cells[undecided[0]] or 'blank'}"
-            yield Placed("audit_undecided", unit.relative, row.at, got)
-        if status not in one["allowed"]:
-            yield Placed("audit_undecided", unit.relative, row.at, f"{key}: {status or 'blank'}")
-        elif status in one.get("forbidden", ()):
-            got = f"{key}: {status}, which no row may be any more"
-            yield Placed("audit_undecided", unit.relative, row.at, got)
-        elif "action" in one and status not in one.get("done", ()):
-            action = row.cells.get(one["action"], "")
-            if action.strip().lower() in _UNDECIDED:
-                got = f"{key}: {status} without {one['action']}"
-                yield Placed("audit_undecided", unit.relative, row.at, got)
+        for got in (_status(one, row), *_cells(one, row)):
+            if got:
+                yield Placed("audit_undecided", unit.relative, row.at, f"{key or 'a row'}: {got}")
+
+
+def _status(one: dict[str, Any], row: Row) -> str:
+    """What is wrong with a row's status, or with the action it asks for."""
+    status = row.cells[one["status"]]
+    if status not in one["allowed"]:
+        return f"{status or 'blank'} is no status"
+    if status in one.get("forbidden", ()):
+        return f"{status}, which no row may be any more"
+    if "action" in one and status not in one.get("done", ()):
+        action = row.cells.get(one["action"], "")
+        if action.strip().lower() in _NO_ACTION:
+            return f"{status} without {one['action']}"
+    return ""
+
+
+def _cells(one: dict[str, Any], row: Row) -> Iterator[str]:
+    """Cells that are open or blank; the status and the action are judged by themselves."""
+    for head, cell in row.cells.items():
+        word = cell.strip().lower()
+        judged = head == one["status"] or (head == one.get("action") and word not in _OPEN)
+        if not judged and (word in _OPEN or (not word and head not in one.get("blank", ()))):
+            yield f"{head or 'a cell'} is {cell or 'blank'}"
 
 
 def _counts(unit: Unit, one: dict[str, Any], rows: list[Row]) -> Iterator[Placed]:

@@ -7,12 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from trueup.gates.source.python import told
 from trueup.gates.source.sets.model import Placed, Tree
 from trueup.gates.source.unit import Unit
 
 Value = int | list[int]
-_NUMBER = r"-?(?:0[xX][0-9a-fA-F_]+|[0-9][0-9_,]*)"
-_VALUE = rf"(?P<value>\[[^\]\n]*\]|{_NUMBER})"
+# 87, 1_000, 8,776 or 0x57; not the beginning of 0.5, 3e4 or 42x
+_NUMBER = r"-?(?:0[xX][0-9a-fA-F_]+|[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)(?![\w]|\.\d|,\d)"
+_VALUE = rf"(?P<value>\[[^\]\n]*\]|\([0-9][^)\n]*\)|{_NUMBER}(?:\s*[x×]\s*{_NUMBER})*)"
+_TIMES = re.compile(r"\s*[x×]\s*")
 _SUFFIX = re.compile(r"(?<=[0-9a-fA-F])_?(?:[uif](?:8|16|32|64|128|size)|[uU]?[lL]{0,2})$")
 
 
@@ -25,23 +28,23 @@ def check(tree: Tree) -> Iterator[Placed]:
             continue
         found = False
         for unit in tree.fitting(one["docs"]):
-            for at, told in _told(unit, one["name"]):
+            for at, stated in _stated(unit, one["name"]):
                 found = True
-                if told != coded:
-                    got = f"{one['name']} = {_shown(told)}, the code has {_shown(coded)}"
+                if stated != coded:
+                    got = f"{one['name']} = {_shown(stated)}, the code has {_shown(coded)}"
                     yield Placed("documented_value_differs", unit.relative, at, got)
         if not found:
             got = f"{one['name']} = {_shown(coded)} is in none of {', '.join(one['docs'])}"
             yield Placed("documented_value_differs", "", None, got)
 
 
-def _told(unit: Unit, name: str) -> Iterator[tuple[int, Value | None]]:
+def _stated(unit: Unit, name: str) -> Iterator[tuple[int, Value | None]]:
     """`name = 87` in text or code, and table rows whose first cell is the name."""
     text = unit.raw.decode("utf-8", "replace")
     word = rf"(?<![\w.]){re.escape(name)}(?![\w.])"
     for pattern in (
-        rf"`?{word}`?\s*(?:=|:=|\bis\b)\s*`?{_VALUE}",
-        rf"^\s*\|\s*`?{word}`?\s*\|\s*`?{_VALUE}`?\s*\|",
+        rf"{word}[`*\"]*\s*(?:=|:=?|\bis\b)\s*[`*]*{_VALUE}",
+        rf"^\s*\|\s*[`*]*{word}[`*]*\s*\|\s*[`*]*{_VALUE}[`*]*\s*\|",
     ):
         for found in re.finditer(pattern, text, re.MULTILINE):
             at = len(text[: found.start("value")].encode())
@@ -70,13 +73,7 @@ def _coded(tree: Tree, one: dict[str, Any]) -> Value | Placed:
 def constants(unit: Unit) -> Iterator[tuple[int, str, str]]:
     """Constants of a file: where, name, value as text."""
     if unit.kind == "python":
-        for node in unit.tree.body if unit.tree is not None else ():
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            if isinstance(node, ast.AnnAssign):
-                target = node.target
-            if isinstance(target, ast.Name) and getattr(node, "value", None) is not None:
-                at = unit.offset(node.lineno, node.col_offset)
-                yield at, target.id, ast.unparse(node.value)  # type: ignore[attr-defined]
+        yield from _python_constants(unit)
         return
     queries = {
         "rust": [
@@ -96,9 +93,23 @@ def constants(unit: Unit) -> Iterator[tuple[int, str, str]]:
             yield at, unit.text(found["n"]), unit.text(found["v"])
 
 
+def _python_constants(unit: Unit) -> Iterator[tuple[int, str, str]]:
+    for node in unit.tree.body if unit.tree is not None else ():
+        if isinstance(node, ast.AnnAssign):
+            targets: list[ast.expr] = [node.target]
+        else:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+        value = getattr(node, "value", None)
+        for target in targets:
+            if isinstance(target, ast.Name) and value is not None:
+                yield unit.offset(node.lineno, node.col_offset), target.id, told(value, 4000)
+
+
 def parsed(text: str) -> Value | None:
     """A whole number or a list of them, in any of the languages; None for anything else."""
     text = text.strip().lstrip("&")
+    if re.fullmatch(r"(?!0[xX])[\d_,]+(?:\s*[x×]\s*[\d_,]+)+", text):
+        text = f"[{_TIMES.sub(',', text)}]"
     if text[:1] in "[({" and text[-1:] in "])}":
         parts = [part for part in text[1:-1].split(",") if part.strip()]
         values = [parsed(part) for part in parts]

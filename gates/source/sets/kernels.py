@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
+from trueup.gates.source.calls import TEMPLATE, calls, closing
+from trueup.gates.source.python import last_name, walk
 from trueup.gates.source.sets.model import Placed, Tree
 from trueup.gates.source.unit import Unit
 
-_FILE = re.compile(rb'["\']([^"\'\n]*?([A-Za-z0-9_.-]+)\.(?:cu|cubin|ptx|fatbin))["\']')
-_GLOBAL = re.compile(r"\b__global__\b")
+_FILE = re.compile(rb"([A-Za-z0-9_.-]+)\.(?:cu|cubin|ptx|fatbin)\b")
+_GLOBAL = re.compile(rb"\b__global__\b")
+_NAMED = re.compile(rb"\b(\w+)" + TEMPLATE + rb"\(")
+_AFTER = re.compile(rb"[\s\w]*([{;(=]?)")
 _LOADERS = ("load_function", "get_function")
-_STRING = re.compile(r'^\(\s*c?"([^"]*)"')
+_LAUNCHES = r"(?:cuda|cu)Launch\w*Kernel\w*"
+_CHEVRONS = re.compile(rb"\b(\w+)\s*(?:<[^;{}()]*>\s*)?<<<")
+_STRING = re.compile(r'"([^"\\]*)"')
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_TEXTS = re.compile(rb'\b(?:const|static)\s+(\w+)\s*:\s*&[^=;]*=\s*c?"([^"]*)"')
+
+Places = dict[str, tuple[Unit, int]]
 
 
 def check(tree: Tree) -> Iterator[Placed]:
     """Hold F (on disk), R (registered), I (embedded), L (loaded) and G (kernels) to each other."""
     table = tree.config.table("kernels")
-    if not table:
-        return
     dead = {one["name"] for one in table.get("dead", ())}
     files = {PurePosixPath(unit.relative).stem: unit for unit in tree.fitting(table["sources"])}
-    registered = _named(tree, table["build"])
+    registered = _file_names(tree.fitting(table["build"]))
     host = list(tree.fitting(table["host"]))
-    embedded = _embedded(host)
-    yield from _files(files, registered, embedded, dead)
+    yield from _files(files, registered, _embedded(host), dead)
     live = {stem: unit for stem, unit in files.items() if stem in registered}
     kernels = _kernels(live)
-    launched = _loaded(host, tuple(table.get("loaders", _LOADERS))) | _launched(host, live)
+    loaded = _loaded(host, tuple(table.get("loaders", _LOADERS)))
+    launched = {**loaded, **_launched([*host, *live.values()], kernels)}
     for name in sorted(launched.keys() - kernels.keys()):
         unit, at = launched[name]
         yield Placed("kernel_sets_differ", unit.relative, at, f"{name} is launched, and no kernel")
@@ -42,9 +50,8 @@ def check(tree: Tree) -> Iterator[Placed]:
 
 
 def _files(
-    files: dict[str, Unit], registered: dict[str, tuple[Unit, int]],
-    embedded: dict[str, tuple[Unit, int]], dead: set[str],
-) -> Iterator[Placed]:  # fmt: skip
+    files: Mapping[str, Unit], registered: Places, embedded: Places, dead: set[str]
+) -> Iterator[Placed]:
     for stem in sorted(registered.keys() - files.keys()):
         unit, at = registered[stem]
         got = f"{stem} is registered, and there is no such file"
@@ -62,80 +69,89 @@ def _files(
         yield Placed("kernel_sets_differ", files[stem].relative, None, got)
 
 
-def _named(tree: Tree, globs: list[str]) -> dict[str, tuple[Unit, int]]:
-    """Kernel files that the build names as text."""
-    found: dict[str, tuple[Unit, int]] = {}
-    for unit in tree.fitting(globs):
-        for one in _FILE.finditer(unit.raw):
-            if unit.kind != "rust" or _is_string(unit, one.start() + 1):
-                found.setdefault(one.group(2).decode(), (unit, one.start(1)))
+def _file_names(units: Iterator[Unit]) -> Places:
+    """Kernel files that the build names: in strings of code, anywhere in other files."""
+    found: Places = {}
+    for unit in units:
+        text = unit.raw if unit.kind == "text" else unit.uncommented
+        for one in _FILE.finditer(text):
+            if unit.kind != "rust" or unit.code[one.start()] == ord(" "):  # blank: in a string
+                found.setdefault(one.group(1).decode(), (unit, one.start()))
     return found
 
 
-def _is_string(unit: Unit, at: int) -> bool:
-    node = unit.root.descendant_for_byte_range(at, at + 1)
-    return node is not None and "string" in node.type
-
-
-def _embedded(host: list[Unit]) -> dict[str, tuple[Unit, int]]:
-    found: dict[str, tuple[Unit, int]] = {}
-    for unit in host:
-        if unit.kind == "rust" and b"include_bytes" in unit.raw:
-            for at, one in unit.matches("(macro_invocation macro: (_) @m (token_tree) @a)"):
-                if unit.text(one["m"]).endswith(("include_bytes", "include_str")):
-                    for name in _FILE.finditer(one["a"].text):
-                        found.setdefault(name.group(2).decode(), (unit, at))
-        elif unit.kind != "rust":
-            for name in _FILE.finditer(unit.raw):
-                found.setdefault(name.group(2).decode(), (unit, name.start(1)))
-    return found
-
-
-def _kernels(files: dict[str, Unit]) -> dict[str, tuple[Unit, int]]:
-    found: dict[str, tuple[Unit, int]] = {}
-    query = "(function_definition declarator: (_) @head) @whole"
-    for unit in files.values():
-        for at, one in unit.matches(query):
-            before = unit.raw[one["whole"].start_byte : one["head"].start_byte].decode()
-            name = re.match(r"[\s*&]*(?:[\w:<>, ]*::)?(\w+)\s*\(", unit.text(one["head"]))
-            if _GLOBAL.search(before) and name:
-                found[name.group(1)] = (unit, at)
-    return found
-
-
-def _loaded(host: list[Unit], loaders: tuple[str, ...]) -> dict[str, tuple[Unit, int]]:
-    found: dict[str, tuple[Unit, int]] = {}
+def _embedded(host: list[Unit]) -> Places:
+    found: Places = {}
     for unit in host:
         if unit.kind == "rust":
-            query = "(call_expression function: (_) @f arguments: (arguments) @a)"
-        elif unit.kind == "cuda":
-            query = "(call_expression function: (_) @f arguments: (argument_list) @a)"
+            for call in calls(unit, "include_(?:bytes|str)(?=!)"):
+                for name in _FILE.finditer(call.arguments.encode()):
+                    found.setdefault(name.group(1).decode(), (unit, call.at))
         else:
-            found |= {name: (unit, at) for name, at in _python(unit, loaders)}
-            continue
-        for at, one in unit.matches(query):
-            if re.split(r"::|\.|->", unit.text(one["f"]))[-1] in loaders:
-                name = _STRING.match(unit.text(one["a"]))
-                if name:
-                    found.setdefault(name.group(1), (unit, at))
+            found |= {k: v for k, v in _file_names(iter([unit])).items() if k not in found}
+    return found
+
+
+def _kernels(files: Mapping[str, Unit]) -> Places:
+    """Every `__global__` function that has a body."""
+    found: Places = {}
+    for unit in files.values():
+        for one in _GLOBAL.finditer(unit.code):
+            at, sign = one.end(), b"("
+            while sign == b"(":  # launch bounds, or another attribute, before the name
+                named = _NAMED.search(unit.code, at)
+                if named is None:
+                    break
+                at = closing(unit.code, named.end() - 1)
+                after = _AFTER.match(unit.code, at)
+                sign = after.group(1) if after else b""
+                if sign == b"{":
+                    found.setdefault(named.group(1).decode(), (unit, one.start()))
+    return found
+
+
+def _loaded(host: list[Unit], loaders: tuple[str, ...]) -> Places:
+    """Names that a loader is given, as text or as a constant; the last text is the kernel's."""
+    texts = {
+        one.group(1).decode(): one.group(2).decode()
+        for unit in host
+        for one in _TEXTS.finditer(unit.raw)
+    }
+    word = "(?:" + "|".join(map(re.escape, loaders)) + ")"
+    found: Places = {}
+    for unit in host:
+        if unit.kind == "python":
+            for name, at in _python(unit, loaders):
+                found.setdefault(name, (unit, at))
+        elif unit.kind in ("rust", "cuda"):
+            for call in calls(unit, word):
+                names = _STRING.findall(call.arguments) or [
+                    texts[one] for one in _WORD.findall(call.arguments) if one in texts
+                ]
+                if names:
+                    found.setdefault(names[-1], (unit, call.at))
     return found
 
 
 def _python(unit: Unit, loaders: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(unit.tree) if unit.tree is not None else ():
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if called in loaders and isinstance(node.args[0].value, str):
-                yield node.args[0].value, unit.offset(node.lineno, node.col_offset)
+    for node, at in walk(unit):
+        if isinstance(node, ast.Call) and last_name(node.func) in loaders:
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+            names = [text for text in texts if isinstance(text, str)]
+            if names:
+                yield names[-1], at
 
 
-def _launched(host: list[Unit], files: dict[str, Unit]) -> dict[str, tuple[Unit, int]]:
-    """Launches by <<<...>>>, in host code or beside the kernels."""
-    found: dict[str, tuple[Unit, int]] = {}
-    query = "(call_expression function: (_) @f (kernel_call_syntax) @launch)"
-    for unit in {id(one): one for one in [*host, *files.values()]}.values():
-        if unit.kind == "cuda" and b"<<<" in unit.raw:
-            for at, one in unit.matches(query):
-                name = unit.text(one["f"]).partition("<")[0].rpartition("::")[2].strip()
-                found.setdefault(name, (unit, at))
+def _launched(units: list[Unit], kernels: Places) -> Places:
+    """Launches by <<<...>>> and by the functions of the toolkit, in host code or beside kernels."""
+    found: Places = {}
+    for unit in {id(one): one for one in units}.values():
+        if unit.kind != "cuda":
+            continue
+        for one in _CHEVRONS.finditer(unit.code):
+            found.setdefault(one.group(1).decode(), (unit, one.start()))
+        for call in calls(unit, _LAUNCHES):
+            for name in _WORD.findall(call.arguments):
+                if name in kernels:
+                    found.setdefault(name, (unit, call.at))
     return found

@@ -17,6 +17,7 @@ class Placed:
     file: str  # from the root of the settings
     at: int | None
     got: str
+    line: int | None = None  # in a file that is no source, such as the registry
 
 
 @dataclass(frozen=True, slots=True)

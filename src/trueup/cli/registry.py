@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,7 @@ class Boundary(StrEnum):
 
     FOLD = "fold"
     EPOCH = "epoch"
+    BOTH = "both"
 
 
 def registry(
@@ -72,9 +73,9 @@ def _boundary(
     boundary: Boundary,
     collector: Collector,
 ) -> int:
-    from trueup.gates.layout.boundary import judge_boundary, load_state
+    from trueup.gates.layout.boundary import judge_boundary
+    from trueup.gates.layout.state import load_state
     from trueup.reference.isv.layout import to_lanes
 
     old, new = (load_state(path, file) for path in dumps)
-    kind: Literal["fold", "epoch"] = "fold" if boundary is Boundary.FOLD else "epoch"
-    return judge_boundary(loaded, file, old, new, kind, to_lanes(value), collector)
+    return judge_boundary(loaded, file, old, new, boundary.value, to_lanes(value), collector)
