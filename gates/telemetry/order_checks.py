@@ -39,6 +39,8 @@ def _increasing(view: View) -> list[Probe]:
 
 def _rises(view: View, name: str, strict: bool) -> list[Probe]:
     step = view.rule.params.get("step", name)
+    if not view.is_number(step):
+        return []
     past = Past(view, [step] if step == name else [step, name])
     value, before = past.value(name), past.before(name)
     ok = pl.when(before.is_null()).then(True).otherwise(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trueup.gates.telemetry.probe import Problem, View
+import polars as pl
+
+from trueup.gates.telemetry.probe import NUMERIC, Problem, View
 
 Number = (int, float)
 BY = {"by": (list,)}  # may be left out, as may the two below
@@ -94,6 +96,20 @@ def setting_number(view: View, name: str, **parts: str) -> float | None:
     value = setting(view, name, **parts)
     usable = isinstance(value, int | float) and not isinstance(value, bool)
     return value if usable else None
+
+
+def has_value(view: View, key: str, value: Any) -> pl.Expr:
+    """Rows in which a column holds this value. One of another type holds it nowhere."""
+    if not view.has(key):
+        return pl.lit(False)
+    kind = view.schema[key]
+    if isinstance(value, bool):
+        fits = kind == pl.Boolean
+    elif isinstance(value, str):
+        fits = kind == pl.String
+    else:
+        fits = kind in NUMERIC
+    return (pl.col(key) == value).fill_null(False) if fits else pl.lit(False)
 
 
 def level_of(prefix: str) -> str:

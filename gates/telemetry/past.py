@@ -65,16 +65,18 @@ class Past:
         return grouped.with_columns(place.alias(_PLACE))
 
     def value(self, name: str) -> pl.Expr:
-        """The column, with NaN as unknown; nothing in rows that the first column does not count."""
+        """The column, with NaN as unknown; in rows that hold all columns asked for, steps alone."""
+        value = self._alone(name)
+        others = [self._alone(other).is_null() for other in self._names if other != name]
+        if self.resume is not None:
+            others.append(self.is_config)
+        return pl.when(pl.any_horizontal(others)).then(None).otherwise(value) if others else value
+
+    def _alone(self, name: str) -> pl.Expr:
         kind = self._view.schema.get(name)
         if kind is None:
             return pl.lit(None, dtype=_UNKNOWN)
-        value = exact(self._view, name) if kind in NUMERIC else pl.col(name)
-        if name != self._names[0]:
-            return pl.when(self.value(self._names[0]).is_null()).then(None).otherwise(value)
-        if self.resume is None:
-            return value
-        return pl.when(self.is_config).then(None).otherwise(value)
+        return exact(self._view, name) if kind in NUMERIC else pl.col(name)
 
     def before(self, name: str) -> pl.Expr:
         """The last value before this row; null in the first row of a segment."""
@@ -124,7 +126,7 @@ class Past:
     @property
     def is_config(self) -> pl.Expr:
         """Whether the row is one of configuration, which only a profile with `resume` says."""
-        if self.resume is None:
+        if self.resume is None or not self._counts():
             return pl.lit(False)
         is_config: pl.Expr = number(self._names[0]) == self._config_step
         return is_config.fill_null(False)

@@ -132,7 +132,7 @@ def _ratio_of(view: View) -> list[Probe]:
         ok = pl.when(number(below) == 0).then(pl.col(value).is_null()).otherwise(
             where_present([value], near)
         )  # fmt: skip
-        out.append(Probe(value, where_present([above, below], ok), tuple(triple)))
+        out.append(Probe(value, where_present([above, below], ok), (above, below, value)))
     return out
 
 

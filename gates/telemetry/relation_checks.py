@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from trueup.gates.telemetry.closeness import close
-from trueup.gates.telemetry.params import Number, asks, at_least, listed, setting_number
+from trueup.gates.telemetry.params import Number, asks, at_least, has_value, listed, setting_number
 from trueup.gates.telemetry.probe import (
     Check,
     Probe,
@@ -65,8 +65,8 @@ def _iff(view: View) -> list[Probe]:
     left, right = view.param("left"), view.param("right")
     if not (view.has(left) and view.has(right)):
         return []
-    is_left = pl.col(left) == view.param("left_is")
-    is_right = pl.col(right) == view.param("right_is")
+    is_left = has_value(view, left, view.param("left_is"))
+    is_right = has_value(view, right, view.param("right_is"))
     return [Probe(left, where_present([left, right], is_left == is_right), (left, right))]
 
 
@@ -93,7 +93,7 @@ def _equals_where(view: View) -> list[Probe]:
     """The key of the condition stands in the row; else in the configuration rows, as `config`."""
     key = view.param("key")
     if view.has(key):
-        chosen = (pl.col(key) == view.param("is")).fill_null(False)
+        chosen = has_value(view, key, view.param("is"))
     elif (config := view.rule.params.get("config")) is not None and config in view.config:
         chosen = pl.lit(bool(view.config[config] == view.param("is")))
     else:
@@ -124,7 +124,7 @@ def _requires(view: View) -> list[Probe]:
     key = view.param("key")
     if not view.has(key):
         return []
-    asked = (pl.col(key) == view.param("is")).fill_null(False)
+    asked = has_value(view, key, view.param("is"))
     if not view.frame.select(asked.any()).item() and "asked" not in view.state:
         view.state["reason"] = f"{key} is never {view.param('is')!r}"
         return []

@@ -128,7 +128,7 @@ class TableJudge:
             probe.key
             for probe in probes
             if probe.key not in progress.columns
-            and (not probe.shown or not rows.filled.isdisjoint(probe.shown))
+            and (not probe.shown or probe.shown[0] in rows.filled)
         }
         return probes
 
