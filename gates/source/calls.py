@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trueup.gates.source.unit import Unit
 
 _BRACKET = re.compile(rb"[()\[\]{}]")
-_FURTHEST = 1 << 16  # bytes from a bracket to its partner
+_MOST = 4096  # bytes of arguments that are looked at
 # `<T, 4>` or Rust's `::<T>` between a name and its arguments
 TEMPLATE = rb"\s*(?:::\s*)?(?:<[^<>;(){}]*>\s*)?"
 _DEFINES = re.compile(rb"\bfn\s+\Z")
@@ -34,19 +34,21 @@ def calls(unit: Unit, name: str) -> Iterator[Call]:
             continue
         if unit.kind == "cuda" and declares(unit, at):
             continue
-        end = closing(unit.code, found.end() - 1)
-        text = unit.uncommented[found.end() : max(found.end(), end - 1)]
+        end = closing(unit, found.end() - 1)
+        text = unit.uncommented[found.end() : min(end - 1, found.end() + _MOST)]
         yield Call(found.group(1).decode(), at, text.decode("utf-8", "replace"), end)
 
 
-def closing(code: bytes, at: int) -> int:
+def closing(unit: Unit, at: int) -> int:
     """The byte after the partner of the bracket at `at`; the end of the text if it has none."""
-    depth = 0
-    for found in _BRACKET.finditer(code, at, min(len(code), at + _FURTHEST)):
-        depth += 1 if found.group() in b"([{" else -1
-        if depth <= 0:
-            return found.end()
-    return min(len(code), at + _FURTHEST)
+    if unit.partners is None:
+        unit.partners, waiting = {}, list[int]()
+        for found in _BRACKET.finditer(unit.code):
+            if found.group() in b"([{":
+                waiting.append(found.start())
+            elif waiting:
+                unit.partners[waiting.pop()] = found.end()
+    return unit.partners.get(at, len(unit.code))
 
 
 def declares(unit: Unit, at: int) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
+from time import process_time
 from typing import Any
 
 
@@ -12,13 +14,33 @@ def parsed(kind: str, text: bytes) -> Any:
     return _parser(kind).parse(text).root_node
 
 
-def matches_in(kind: str, root: Any, pattern: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Matches of a query in a tree: the byte its first capture begins at, and its captures."""
-    from tree_sitter import QueryCursor
+class TooSlow(Exception):
+    """A file whose tree takes too long to be searched: text made of brackets alone, say."""
 
-    for _, captures in QueryCursor(_query(kind, pattern)).matches(root):
-        first = {name: nodes[0] for name, nodes in captures.items()}
-        yield min(node.start_byte for node in first.values()), first
+
+@dataclass(slots=True)
+class Budget:
+    """Seconds of processor time that the queries of one file may take."""
+
+    left: float = 20.0
+
+    def matches(self, kind: str, root: Any, pattern: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Matches of a query in a tree: the byte its first capture begins at, and its captures.
+
+        Raises `TooSlow` once the budget is spent.
+        """
+        from tree_sitter import QueryCursor
+
+        start = process_time()
+        found = QueryCursor(_query(kind, pattern)).matches(  # type: ignore[call-arg]
+            root, progress_callback=lambda _: process_time() - start > self.left
+        )
+        self.left -= process_time() - start
+        if self.left < 0:
+            raise TooSlow
+        for _, captures in found:
+            first = {name: nodes[0] for name, nodes in captures.items()}
+            yield min(node.start_byte for node in first.values()), first
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from trueup.gates.errors import Unreadable
 from trueup.gates.findings import Verdict
 from trueup.gates.source.config import Config
 from trueup.gates.source.files import find_files
+from trueup.gates.source.grammar import TooSlow
 from trueup.gates.source.read import not_understood, read_unit
 from trueup.gates.source.rules import (
     adaptive,
@@ -100,9 +101,16 @@ def _all(
 def judge_file(file: Path, config: Config) -> FileResult:
     """Judge one file by the rules on single files."""
     unit, refused = read_unit(file, config)
-    if unit is None:
-        found = (Located("source_unreadable", None, None, refused),)
-        return FileResult(str(file), str(file), "", 0, 0, found)
+    try:
+        if unit is not None:
+            return _judged(unit)
+    except TooSlow:
+        refused = "its tree takes too long to be searched"
+    found = (Located("source_unreadable", None, None, refused),)
+    return FileResult(str(file), str(file), "", 0, 0, found)
+
+
+def _judged(unit: Unit) -> FileResult:
     waivers, hits = inline_waivers(unit)
     hits += not_understood(unit)
     for rule in _RULES:

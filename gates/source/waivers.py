@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trueup.gates.catalogue.kinds import families
@@ -44,6 +43,7 @@ def inline_waivers(unit: Unit) -> tuple[list[Inline], list[Hit]]:
     good: list[Inline] = []
     bad: list[Hit] = []
     every = list(comments(unit))
+    after = _code_after(unit, every)
     for start, text in every:
         for found in _WAIVER.finditer(text):
             at = start + found.start()
@@ -51,30 +51,27 @@ def inline_waivers(unit: Unit) -> tuple[list[Inline], list[Hit]]:
             if wrong:
                 bad.append(Hit("waiver_unusable", at, wrong))
             else:
-                good.append(_inline(unit, at, start, found, every))
+                good.append(_inline(unit, at, start, found, after[start]))
     return good, bad
 
 
-def _inline(
-    unit: Unit, at: int, start: int, found: re.Match[bytes], every: Iterable[tuple[int, bytes]]
-) -> Inline:
+def _inline(unit: Unit, at: int, start: int, found: re.Match[bytes], code: int) -> Inline:
     line, _ = unit.place(at)
     alone = not unit.raw[unit.raw.rfind(b"\n", 0, start) + 1 : start].strip()
-    lines = (line, _next_code(unit, at, every)) if alone else (line,)
+    lines = (line, unit.place(code)[0]) if alone else (line,)
     ids = tuple(re.findall(r"SRC\d{3}", found.group("ids").decode()))
     return Inline(at, lines, ids, _reason(found), (found.group("until") or b"").decode())
 
 
-def _next_code(unit: Unit, at: int, every: Iterable[tuple[int, bytes]]) -> int:
-    """The next line that is no comment: several waivers may stand above one line."""
-    ends = {start: start + len(text) for start, text in every}
-    end = next(end for start, end in ends.items() if start <= at < end)
-    while True:
+def _code_after(unit: Unit, every: list[tuple[int, bytes]]) -> dict[int, int]:
+    """For each comment what follows it: several waivers may stand above one line of code."""
+    after: dict[int, int] = {}
+    for start, text in sorted(every, reverse=True):
+        end = start + len(text)
         skipped = _NEXT.match(unit.raw, end)
         following = skipped.end() if skipped else end
-        if following not in ends:
-            return unit.place(following)[0]
-        end = ends[following]
+        after[start] = after.get(following, following)
+    return after
 
 
 def _reason(found: re.Match[bytes]) -> str:

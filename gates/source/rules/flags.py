@@ -52,7 +52,7 @@ def _rust(unit: Unit) -> Found:
         for found in _ASKS.finditer(unit.code):
             # from the bracket of the attribute, or that of the macro, to its partner
             first = unit.code.index(b"[", found.start()) if b"#" in found.group() else None
-            end = closing(unit.code, found.end() - 1 if first is None else first)
+            end = closing(unit, found.end() - 1 if first is None else first)
             text = unit.uncommented[found.start() : end].decode("utf-8", "replace")
             for feature in _FEATURE.finditer(text):
                 yield found.start(), "features", feature.group(1)

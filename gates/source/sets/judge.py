@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from trueup.gates.errors import Unreadable
 from trueup.gates.source.config import Config, matches
 from trueup.gates.source.files import relative, under
+from trueup.gates.source.grammar import TooSlow
 from trueup.gates.source.read import read_unit
 from trueup.gates.source.sets import audits, documented, kernels, metrics, registered
 from trueup.gates.source.sets.model import Placed, Tree
@@ -31,8 +33,15 @@ def set_hits(config: Config) -> list[FileResult]:
     tree = Tree(config, {unit.relative: unit for unit in _units(config)})
     by_file: dict[str, list[Placed]] = defaultdict(list)
     for rule in wanted:
-        for placed in rule.check(tree):
-            by_file[placed.file].append(placed)
+        try:
+            for placed in rule.check(tree):
+                by_file[placed.file].append(placed)
+        except TooSlow:
+            raise Unreadable(
+                "a file takes too long to be searched", where=str(config.root),
+                got=f"while {rule.__name__.rpartition('.')[2]} were looked at",
+                fix="exclude files that are no code; `trueup lint` of the folder names them",
+            ) from None  # fmt: skip
     return [_result(tree.units.get(file), file, found, config) for file, found in by_file.items()]
 
 

@@ -102,7 +102,7 @@ def _kernels(files: Mapping[str, Unit]) -> Places:
                 named = _NAMED.search(unit.code, at)
                 if named is None:
                     break
-                at = closing(unit.code, named.end() - 1)
+                at = closing(unit, named.end() - 1)
                 after = _AFTER.match(unit.code, at)
                 sign = after.group(1) if after else b""
                 if sign == b"{":
