@@ -4,43 +4,42 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
-from time import process_time
 from typing import Any
-
-
-def parsed(kind: str, text: bytes) -> Any:
-    """The root of a text's tree."""
-    return _parser(kind).parse(text).root_node
 
 
 class TooSlow(Exception):
     """A file whose tree takes too long to be searched: text made of brackets alone, say."""
 
 
-@dataclass(slots=True)
-class Budget:
-    """Seconds of processor time that the queries of one file may take."""
+_WIDEST = 10_000  # pieces of one error: the search takes the square of it
 
-    left: float = 20.0
 
-    def matches(self, kind: str, root: Any, pattern: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Matches of a query in a tree: the byte its first capture begins at, and its captures.
+def parsed(kind: str, text: bytes) -> Any:
+    """The root of a text's tree. Raises `TooSlow` where it would take too long to be searched."""
+    root = _parser(kind).parse(text).root_node
+    if any(node.child_count > _WIDEST for node in errors(root)):
+        raise TooSlow
+    return root
 
-        Raises `TooSlow` once the budget is spent.
-        """
-        from tree_sitter import QueryCursor
 
-        start = process_time()
-        found = QueryCursor(_query(kind, pattern)).matches(  # type: ignore[call-arg]
-            root, progress_callback=lambda _: process_time() - start > self.left
-        )
-        self.left -= process_time() - start
-        if self.left < 0:
-            raise TooSlow
-        for _, captures in found:
-            first = {name: nodes[0] for name, nodes in captures.items()}
-            yield min(node.start_byte for node in first.values()), first
+def errors(root: Any) -> Iterator[Any]:
+    """The outermost nodes of what the parser could not make out."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.type == "ERROR":
+            yield node
+        elif node.has_error:
+            waiting.extend(node.children)
+
+
+def matches_in(kind: str, root: Any, pattern: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Matches of a query in a tree: the byte its first capture begins at, and its captures."""
+    from tree_sitter import QueryCursor
+
+    for _, captures in QueryCursor(_query(kind, pattern)).matches(root):
+        first = {name: nodes[0] for name, nodes in captures.items()}
+        yield min(node.start_byte for node in first.values()), first
 
 
 @functools.cache

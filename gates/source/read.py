@@ -6,10 +6,10 @@ import io
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from trueup.gates.source.config import Config
 from trueup.gates.source.files import MAX_FILE, relative
+from trueup.gates.source.grammar import errors
 from trueup.gates.source.unit import Hit, Kind, Unit, kind_of
 
 _MARK = b"\xef\xbb\xbf"
@@ -52,18 +52,8 @@ def not_understood(unit: Unit) -> Iterator[Hit]:
         if unit.tree is None:
             yield Hit("source_unreadable", 0, "not Python that can be parsed")
     elif unit.kind in ("cuda", "rust") and unit.root.has_error:
-        pieces = list(_odd(unit.root))
+        pieces = [(node.start_byte, node.end_byte) for node in errors(unit.root)]
         size = sum(end - start for start, end in pieces)
         if size * _MUCH > len(unit.raw):
             got = f"{size} of {len(unit.raw)} bytes do not fit into its tree"
             yield Hit("source_partly_parsed", min(pieces)[0], got)
-
-
-def _odd(root: Any) -> Iterator[tuple[int, int]]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if node.type == "ERROR":
-            yield node.start_byte, node.end_byte
-        elif node.has_error:
-            waiting.extend(node.children)

@@ -6,13 +6,13 @@ import ast
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from trueup.gates.source.config import Config
-from trueup.gates.source.grammar import Budget, parsed
+from trueup.gates.source.grammar import matches_in, parsed
 
 # text: a file of the build that names kernel files, and is read as it is
 Kind = Literal["cuda", "rust", "python", "markdown", "text"]
@@ -48,7 +48,6 @@ class Unit:
     raw: bytes  # UTF-8 without a mark in front
     config: Config
     partners: dict[int, int] | None = None  # of brackets, once they were asked for
-    budget: Budget = field(default_factory=Budget)
     nodes: list[tuple[ast.AST, int]] | None = None  # of the Python tree, once it was walked
     _column: tuple[int, int, int] = (0, 0, 1)  # the last place asked for: line start, byte, column
 
@@ -88,7 +87,7 @@ class Unit:
     def _said(self) -> Iterator[tuple[int, int]]:
         """What #error and #warning say, which is no code."""
         if self.kind == "cuda" and b"#" in self.raw:
-            for _, found in self.budget.matches(self.kind, self.root, _SAID):
+            for _, found in matches_in(self.kind, self.root, _SAID):
                 if found["d"].text.lstrip(b"# \t") in (b"error", b"warning"):
                     yield found["said"].start_byte, found["said"].end_byte
 
@@ -129,17 +128,17 @@ class Unit:
 
         In CUDA the bodies of macros are searched as well.
         """
-        yield from self.budget.matches(self.kind, self.root, pattern)
+        yield from matches_in(self.kind, self.root, pattern)
         if self.kind == "cuda" and b"#" in self.raw:
             for body, start in self._macros:
-                for at, found in self.budget.matches(self.kind, body, pattern):
+                for at, found in matches_in(self.kind, body, pattern):
                     yield at + start, found
 
     @cached_property
     def _macros(self) -> list[tuple[Any, int]]:
         """Trees of the bodies of macros, and what to add to a byte in them."""
         bodies = []
-        for at, found in self.budget.matches(self.kind, self.root, "(preproc_arg) @body"):
+        for at, found in matches_in(self.kind, self.root, "(preproc_arg) @body"):
             text = _OPEN + _on_one_line(found["body"].text) + _CLOSE
             bodies.append((parsed("cuda", text), at - len(_OPEN)))
         return bodies

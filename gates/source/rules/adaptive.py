@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trueup.gates.source.config import matches
+from trueup.gates.source.grammar import matches_in
 from trueup.gates.source.python import last_name, told, walk
 from trueup.gates.source.unit import Hit, Unit
 
@@ -43,7 +44,7 @@ def check(unit: Unit) -> Iterator[Hit]:
         yield from _python(unit, buses, values)
         return
     # Not in the bodies of macros: who uses them, host or device, is not to be seen there.
-    for at, found in unit.budget.matches(unit.kind, unit.root, _ASSIGNED[unit.kind]):
+    for at, found in matches_in(unit.kind, unit.root, _ASSIGNED[unit.kind]):
         target = unit.text(found["left"])
         if not _is_adaptive(target, buses, values) or _on_device(unit, found["whole"]):
             continue
