@@ -1,10 +1,11 @@
 """How long a verdict takes, against other ways to look at the same rows, and what each misses.
 
-    python benchmarks/gate.py [--rows 200000] [--runs 3] [--only WORD] [--write]
+    python benchmarks/gate.py [--rows 200000] [--runs 3] [--only WORD] [--busy 0.1] [--write]
 
 Each way runs in a process of its own, file reading included, after the file was read once to warm
 the page cache and after the same way judged a small file (imports and first use are not counted;
-the column `process` counts them). Medians of the runs. `--write` writes `results/gate.md`.
+the column `process` counts them). Medians of the runs. With `--busy`, each run waits until others
+use less than this share of the processors. `--write` writes `results/gate.md`.
 """
 
 from __future__ import annotations
@@ -97,6 +98,25 @@ def spoil(batch: list[Row], defect: str) -> None:
                 row["step"] -= 1
 
 
+def _busy() -> float:
+    """The share of all processors that was at work during a second."""
+
+    def ticks() -> tuple[int, int]:
+        with open("/proc/stat") as file:
+            each = [int(word) for word in file.readline().split()[1:]]
+        return sum(each), each[3] + each[4]
+
+    (before, idle), _ = ticks(), time.sleep(1)
+    after, idle_after = ticks()
+    return 1 - (idle_after - idle) / max(1, after - before)
+
+
+def wait(most: float) -> None:
+    """Until nobody else uses the machine: half a processor taken would change the ratios."""
+    while most and _busy() > most:
+        time.sleep(5)
+
+
 def measure(way: Way, path: Path, warm: Path, rules: Path) -> tuple[float, float, float, int, Any]:
     """Seconds of the check, of its processors, of the process; peak MiB; verdict, or an error."""
     code = HEAD + way.code + TAIL
@@ -127,7 +147,7 @@ def caught(way: Way, folder: Path, warm: Path, rules: Path) -> str:
     return ", ".join(found) or "none"
 
 
-def table(folder: Path, count: int, runs: int, only: str) -> list[str]:
+def table(folder: Path, count: int, runs: int, only: str, most: float) -> list[str]:
     """One line for each way; ratios to the quickest honest thing of the same form."""
     rules = folder / "bench.toml"
     rules.write_text(profile())
@@ -139,7 +159,10 @@ def table(folder: Path, count: int, runs: int, only: str) -> list[str]:
             continue
         path, warm = folder / f"x.{way.form}", folder / "warm" / f"x.{way.form}"
         path.read_bytes()
-        each = [measure(way, path, warm, rules) for _ in range(runs)]
+        each = []
+        for _ in range(runs):
+            wait(most)
+            each.append(measure(way, path, warm, rules))
         if any(passed is not True for *_, passed in each):
             raise SystemExit(f"{way.name}: the clean table does not pass: {each}")
         scale = count / way.sample if way.sample else 1
@@ -199,6 +222,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="ways whose name holds this word")
+    parser.add_argument(
+        "--busy", type=float, default=0, help="wait while others use a larger share"
+    )
     parser.add_argument("--write", action="store_true", help="write results/gate.md")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -208,7 +234,7 @@ def main() -> None:
             (folder / sub).mkdir()
             write(folder / sub, count, defect)
         args.load = os.getloadavg()
-        page = report(table(folder, args.rows, args.runs, args.only), folder, args)
+        page = report(table(folder, args.rows, args.runs, args.only, args.busy), folder, args)
     print(page)
     if args.write:
         RESULTS.write_text(page)
