@@ -22,6 +22,7 @@ from trueup.gates.documents.run import Column
 from trueup.gates.errors import GateError
 from trueup.gates.telemetry.probe import Probe
 
+_WAITING = 256  # batches; judging a few answers costs as much as judging thousands
 _FIX = "unset every PANDERA_* variable, and compare versions with `trueup doctor`"
 
 
@@ -81,7 +82,11 @@ def failing(
     columns: Mapping[str, Column] | None = None,
 ) -> set[str]:
     """The names of the rules that do not hold on every row."""
-    told = answers(compiled, frame, columns)
+    return judged(answers(compiled, frame, columns))
+
+
+def judged(told: pl.DataFrame) -> set[str]:
+    """The rules that do not hold by these answers, as pandera finds."""
     broken = _judged(told)
     if broken != set(told.filter(~pl.col("holds").fill_null(False)).get_column("rule")):
         raise GateError(
@@ -90,6 +95,32 @@ def failing(
             fix=_FIX,
         )  # fmt: skip
     return broken
+
+
+class Judge:
+    """Judges answers at once where one of them is not true, and all others together."""
+
+    def __init__(self) -> None:
+        """Nothing waits yet."""
+        self._waiting: list[pl.DataFrame] = []
+
+    def failing(
+        self, compiled: dict[str, list[Probe]], frame: pl.DataFrame, columns: Mapping[str, Column]
+    ) -> set[str]:
+        """The names of the rules that do not hold on every row of this batch."""
+        told = answers(compiled, frame, columns)
+        if not told.get_column("holds").all(ignore_nulls=False):
+            return judged(told)
+        self._waiting.append(told)
+        if len(self._waiting) >= _WAITING:
+            self.finish()
+        return set()
+
+    def finish(self) -> None:
+        """Have what waits judged. It holds, or the engine contradicts itself."""
+        if self._waiting:
+            judged(pl.concat(self._waiting))
+            self._waiting.clear()
 
 
 def _judged(told: pl.DataFrame) -> set[str]:

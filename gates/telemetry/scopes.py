@@ -8,6 +8,8 @@ import polars as pl
 
 from trueup.gates.documents.run import Column
 from trueup.gates.profile.rules import Profile, Scope
+from trueup.gates.read.extremes import Extremes
+from trueup.gates.read.rows.engine import Batch
 from trueup.gates.telemetry.summary import column_summaries
 
 
@@ -18,6 +20,7 @@ class Rows:
     frame: pl.DataFrame
     scopes: tuple[Scope, ...]
     index: pl.Series | None = None
+    known: dict[str, Extremes] | None = None  # by the reader
     _columns: dict[str, Column] | None = field(default=None, repr=False)
     _filled: frozenset[str] | None = field(default=None, repr=False)
 
@@ -33,7 +36,7 @@ class Rows:
     def columns(self) -> dict[str, Column]:
         """Count, least and largest value of each column, computed once for all who ask."""
         if self._columns is None:
-            self._columns = column_summaries(self.frame)
+            self._columns = column_summaries(self.frame, self.known)
         return self._columns
 
     def indexed(self, name: str) -> pl.DataFrame:
@@ -42,20 +45,21 @@ class Rows:
         return self.frame.with_columns(places.alias(name))
 
 
-def by_scope(frame: pl.DataFrame, profile: Profile) -> list[Rows]:
+def by_scope(batch: Batch, profile: Profile) -> list[Rows]:
     """Each row of a batch once for each scope it is in. Most batches hold steps alone."""
+    frame, known = batch.frame, batch.extremes
     if profile.step not in frame.columns:
-        return [Rows(frame, ("step", "all"))]
+        return [Rows(frame, ("step", "all"), known=known)]
     steps = frame.get_column(profile.step)
     if not steps.dtype.is_numeric():
-        return [Rows(frame, ("step", "all"))]
+        return [Rows(frame, ("step", "all"), known=known)]
     is_config = (steps == profile.config_step).fill_null(False)
     if not is_config.any():
-        return [Rows(frame, ("step", "all"))]
+        return [Rows(frame, ("step", "all"), known=known)]
     if is_config.all():
-        return [Rows(frame, ("config", "all"))]
+        return [Rows(frame, ("config", "all"), known=known)]
     return [
         Rows(frame.filter(is_config), ("config",), is_config.arg_true()),
         Rows(frame.filter(~is_config), ("step",), (~is_config).arg_true()),
-        Rows(frame, ("all",)),
+        Rows(frame, ("all",), known=known),
     ]

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import polars as pl
 
 from trueup.gates.documents.run import Column
+from trueup.gates.read.extremes import Extremes, extremes
 
 
-def column_summaries(frame: pl.DataFrame) -> dict[str, Column]:
-    """Count, least, largest and last value of each column of a batch."""
+def column_summaries(
+    frame: pl.DataFrame, known: dict[str, Extremes] | None = None
+) -> dict[str, Column]:
+    """Count, least, largest and last value of each column of a batch.
+
+    `known`: what the reader has found out already.
+    """
     if not frame.height:
         return {}
-    numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
-    floats = [name for name in numbers if frame.schema[name].is_float()]
+    numbers = extremes(frame) if known is None else known
     texts = _texts(frame)
-    nulls = frame.null_count().row(0)
-    told = frame.select(
-        pl.col(numbers).min().name.suffix("<"),
-        pl.col(numbers).max().name.suffix(">"),
-        pl.col(floats).is_nan().any().name.suffix("?"),
-    )
-    found = told.row(0) if numbers else ()
-    lows, highs = found[: len(numbers)], found[len(numbers) : 2 * len(numbers)]
-    ranges = dict(zip(numbers, zip(lows, highs, strict=True), strict=True))
-    nan = dict(zip(floats, found[2 * len(numbers) :], strict=True))
     out = {}
-    for name, missing in zip(frame.columns, nulls, strict=True):
-        low, high = ranges.get(name, (None, None))
-        out[name] = Column(
-            frame.height - missing, low, high, texts.get(name),
-            _last(frame.get_column(name)) if name in ranges else None,
-            not nan.get(name) and _is_finite(low) and _is_finite(high),
-        )  # fmt: skip
+    for name, missing in zip(frame.columns, frame.null_count().row(0), strict=True):
+        ends = numbers.get(name)
+        count = frame.height - missing
+        if ends is None:
+            out[name] = Column(count, texts=texts.get(name))
+        else:
+            last = _last(frame.get_column(name))
+            out[name] = Column(count, ends.low, ends.high, None, last, ends.finite)
     return out
-
-
-def _is_finite(value: Any) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _last(column: pl.Series) -> Any:

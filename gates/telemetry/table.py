@@ -13,7 +13,7 @@ from trueup.gates.documents.run import Column, TableSummary
 from trueup.gates.findings import Example, RuleOutcome, Status, Where
 from trueup.gates.profile.rules import Profile, Rule
 from trueup.gates.read.rows.engine import Batch
-from trueup.gates.telemetry.compile import failing
+from trueup.gates.telemetry.compile import Judge
 from trueup.gates.telemetry.describe import failures
 from trueup.gates.telemetry.probe import INTEGERS, Probe, View
 from trueup.gates.telemetry.registry import CHECKS
@@ -58,6 +58,7 @@ class TableJudge:
         self._last: int | None = None
         self._rows = 0
         self._known = _Known({}, frozenset())
+        self._engine = Judge()
 
     def batch(self, batch: Batch, null_keys: set[str]) -> None:
         """Judge a batch. `null_keys` are the keys that were written as null so far."""
@@ -66,7 +67,7 @@ class TableJudge:
         schema = dict(batch.frame.schema)
         if schema != self._known.schema or null_keys != self._known.null_keys:
             self._known = _Known(schema, frozenset(null_keys))
-        groups = by_scope(batch.frame, self._profile)
+        groups = by_scope(batch, self._profile)
         for rows in groups:
             if "config" in rows.scopes:
                 self._learn(rows.frame, null_keys)
@@ -114,7 +115,7 @@ class TableJudge:
                     compiled[rule.id] = probes
         if not compiled:
             return
-        broken = failing(compiled, rows.frame, rows.columns)
+        broken = self._engine.failing(compiled, rows.frame, rows.columns)
         for rule in asked:
             if rule.id in broken:
                 self._describe(rule, compiled[rule.id], rows, batch)
@@ -163,6 +164,7 @@ class TableJudge:
 
     def finish(self) -> list[RuleOutcome]:
         """Answer what only the whole run can, and say of each rule what became of it."""
+        self._engine.finish()
         return [self._finish(rule) for rule in self._rules]
 
     def _finish(self, rule: Rule) -> RuleOutcome:

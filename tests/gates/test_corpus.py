@@ -104,7 +104,7 @@ def test_tier_for_nulls_alone_gives_the_rows_or_nothing(one: Any) -> None:
     found = typed_with_nulls(text, counts(text), TypedRows(root, SCHEMA), SCHEMA)
     if one.by_tier_a or one.name in ("null", "escapes"):
         assert found is not None
-        assert found.names == ({"loss"} if one.name == "null" else set())
+        assert found.nulls == ({"loss"} if one.name == "null" else set())
         assert [row["step"] for row in found.frame.to_dicts()] == [1, 2, 3, 4]
     else:
         assert found is None

@@ -204,7 +204,7 @@ def test_tier_for_nulls_alone_lets_no_fault_through(
     found = typed_with_nulls(text, counts(text), TypedRows(shape.root, schema), schema)
     if kind == "null":
         assert found is not None
-        assert found.names == {key}
+        assert found.nulls == {key}
         assert [one["step"] for one in found.frame.to_dicts()] == [1, 2, 3, 4]
     elif kind is not None:
         assert found is None

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trueup.gates.errors import GateError
 from trueup.gates.profile.rules import Rule
-from trueup.gates.telemetry.compile import answers, failing
+from trueup.gates.telemetry import compile as engine
+from trueup.gates.telemetry.compile import Judge, answers, failing
 from trueup.gates.telemetry.probe import Probe, View
 from trueup.gates.telemetry.registry import CHECKS
 from trueup.gates.telemetry.scopes import Rows
@@ -66,3 +68,39 @@ def test_quick_answers_are_given(check: str) -> None:
     compiled = {"OWN001": probes(check, {"min": 0, "max": 1}, rows)}
     told = answers(compiled, pl.DataFrame({"y": [1, 2]}), rows.columns)
     assert told.get_column("holds").to_list() == [True]
+
+
+X = [Probe("x", pl.col("x") > 0, ("x",))]
+GOOD, BAD = pl.DataFrame({"x": [1, 2]}), pl.DataFrame({"x": [1, -2]})
+
+
+def test_batches_that_hold_are_judged_together_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    real = engine._judged
+
+    def noted(told: pl.DataFrame) -> set[str]:
+        seen.append(told.height)
+        return real(told)
+
+    monkeypatch.setattr(engine, "_judged", noted)
+    judge = Judge()
+    compiled = {"OWN001": X, "OWN002": X}
+    found = [judge.failing(compiled, frame, {}) for frame in (GOOD, BAD, GOOD)]
+    assert found == [set(), {"OWN001", "OWN002"}, set()]
+    judge.finish()
+    assert seen == [2, 4]
+
+
+@pytest.mark.parametrize(("frame", "says"), [(BAD, set()), (GOOD, {"OWN001"})])
+def test_engine_that_contradicts_the_answers_is_found_out(
+    frame: pl.DataFrame, says: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_judged", lambda told: says)
+    with pytest.raises(GateError, match="does not judge what it was told"):
+        judged_whole(frame)
+
+
+def judged_whole(frame: pl.DataFrame) -> None:
+    judge = Judge()
+    judge.failing({"OWN001": X}, frame, {})
+    judge.finish()

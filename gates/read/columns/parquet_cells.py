@@ -13,6 +13,7 @@ from trueup.gates.findings import show
 from trueup.gates.read.cells import Places
 from trueup.gates.read.columns.parquet_nested import Unfolder
 from trueup.gates.read.columns.parquet_types import Plan, lost_in_decimal, past_int64, plan
+from trueup.gates.read.extremes import Extremes, extremes
 from trueup.gates.read.limits import Fault
 from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.rows.engine import Batch, Ints
@@ -26,6 +27,10 @@ def _empty_rows(frame: pl.DataFrame) -> pl.Series:
     if all(series.null_count() for series in frame.get_columns()):
         return frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
     return pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+
+
+def _shown(cells: pl.Series) -> Callable[[int], str]:
+    return lambda at: show(cells[at])
 
 
 class ParquetCells:
@@ -74,9 +79,18 @@ class ParquetCells:
                 typed.append(cells.alias(name))
         if typed:
             out = pl.DataFrame(typed)
+            found: dict[str, Extremes] | None = extremes(out)
+            self._not_finite(out, found or {}, rows)
             if withheld.any():
-                out, numbers = out.filter(~withheld), numbers[~withheld.to_numpy()]
-            yield Batch(out, numbers, np.zeros(len(numbers), dtype=np.int64))
+                out, numbers, found = out.filter(~withheld), numbers[~withheld.to_numpy()], None
+            yield Batch(out, numbers, np.zeros(len(numbers), dtype=np.int64), found)
+
+    @staticmethod
+    def _not_finite(frame: pl.DataFrame, found: dict[str, Extremes], rows: Places) -> None:
+        for name in (name for name, one in found.items() if not one.finite):
+            cells = frame.get_column(name)
+            odd = (~cells.is_finite()).fill_null(False)
+            rows.cells("non_finite_literal", name, odd, _shown(cells))
 
     def _columns(self, frame: pl.DataFrame) -> dict[str, tuple[Plan, pl.Series]]:
         """The columns that can be read, nested ones unfolded, as they are stored."""
@@ -113,12 +127,9 @@ class ParquetCells:
         elif one.decimals:
             bad = lost_in_decimal(raw, one.decimals)
             rows.cells("lost_digits", name, bad, lambda at: show(str(raw[at]).encode()))
-        if cells.dtype == pl.Float64:
-            if not cells.is_finite().all():
-                odd = (~cells.is_finite()).fill_null(False)
-                rows.cells("non_finite_literal", name, odd, lambda at: show(cells[at]))
-            if self._pandas and cells.null_count() and not self._may_be_null(name):
-                rows.cells("maybe_nan", name, cells.is_null(), lambda _: "null")
+        may_hide = cells.dtype == pl.Float64 and self._pandas and cells.null_count()
+        if may_hide and not self._may_be_null(name):
+            rows.cells("maybe_nan", name, cells.is_null(), lambda _: "null")
         return cells, bad
 
     def _may_be_null(self, name: str) -> bool:

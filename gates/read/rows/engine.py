@@ -9,12 +9,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from trueup.gates.read.extremes import Extremes, together
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.nesting import Nesting
 from trueup.gates.read.rows.ahead import Attempt, Helper
 from trueup.gates.read.rows.lines import RowReader, step_of
 from trueup.gates.read.rows.pieces import RawRow
 from trueup.gates.read.rows.proof import (
+    Proven,
     asked_schema,
     counts,
     proven,
@@ -44,6 +46,7 @@ class Batch:
     frame: pl.DataFrame
     rows: Ints
     lines: Ints
+    extremes: dict[str, Extremes] | None = None  # where the reader has found them out
 
 
 class Engine:
@@ -96,11 +99,11 @@ class Engine:
 
     def fastest(self, attempt: Attempt, numbers: Ints, lines: Ints) -> Batch | None:
         """Tier A alone: everything proven at once, or nothing said."""
-        frame = self._tier_a(attempt)
-        if frame is None:
+        found = self._tier_a(attempt)
+        if found is None:
             return None
-        self.recognised += frame.height
-        return Batch(frame, numbers, lines)
+        self.recognised += found.frame.height
+        return Batch(found.frame, numbers, lines, found.extremes)
 
     def with_nulls(self, attempt: Attempt, numbers: Ints, lines: Ints) -> Batch | None:
         """The tier for nulls alone; only for those that the profile allows."""
@@ -112,12 +115,12 @@ class Engine:
         found = typed_with_nulls(attempt.text, seen, self._typed_rows(schema), schema)
         if found is None:
             return None
-        self._vain = not all(self.table.may_be_null(name) for name in found.names)
+        self._vain = not all(self.table.may_be_null(name) for name in found.nulls)
         if self._vain:
             return None
-        self.table.null_keys |= found.names
+        self.table.null_keys |= found.nulls
         self.recognised += found.frame.height
-        return Batch(found.frame, numbers, lines)
+        return Batch(found.frame, numbers, lines, found.extremes)
 
     def _typed_rows(self, schema: Schema) -> TypedRows:
         """The types of the rows as they are known now, made anew when something was learned."""
@@ -132,7 +135,7 @@ class Engine:
             self._types = (known, TypedRows(root, schema))
         return self._types[1]
 
-    def _tier_a(self, attempt: Attempt) -> pl.DataFrame | None:
+    def _tier_a(self, attempt: Attempt) -> Proven | None:
         schema, seen = self.table.schema(), attempt.seen
         asked = asked_schema(schema, self._root)
         if asked is None or not seen.plain or not attempt.text.endswith(b"\n"):
@@ -256,6 +259,7 @@ def _joined(batches: list[Batch]) -> Batch:
         pl.concat([batch.frame for batch in batches]),
         np.concatenate([batch.rows for batch in batches]),
         np.concatenate([batch.lines for batch in batches]),
+        together([batch.extremes for batch in batches]),
     )
 
 

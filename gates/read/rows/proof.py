@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from trueup.gates.read.extremes import Extremes, extremes
 from trueup.gates.read.numbers import EXACT, INT64, may_underflow
 from trueup.gates.read.rows.lines import colons_of
 from trueup.gates.read.rows.shape import Node, Row
@@ -66,16 +67,28 @@ def parse(text: bytes, asked: Asked) -> pl.DataFrame | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """Typed rows that are the text, what was found of them, and what was null in some of them."""
+
+    frame: pl.DataFrame
+    extremes: dict[str, Extremes]
+    nulls: frozenset[str] = frozenset()
+
+
 def proven(
     frame: pl.DataFrame, text: bytes, seen: Counts, schema: Schema, root: Node | None
-) -> pl.DataFrame | None:
+) -> Proven | None:
     """The parsed rows as plain columns, or None if it is not proven that they are the text."""
     if frame.height != seen.lines or not seen.plain:
         return None
     flat = Unfolded.of_flat(frame) if root is None else unfolded(frame, root, list(schema))
-    if flat is None or not _is_proven(flat, text, seen, schema):
+    if flat is None or not _adds_up(flat, seen, schema) or _has_empty_row(flat.frame):
         return None
-    return None if _has_empty_row(flat.frame) else flat.frame
+    ends = extremes(flat.frame)
+    if not _keeps_digits(flat.frame, ends, text, schema):
+        return None
+    return Proven(flat.frame, ends)
 
 
 def _has_empty_row(frame: pl.DataFrame) -> bool:
@@ -95,46 +108,38 @@ def tier_a(text: bytes, schema: Schema, root: Node | None = None) -> pl.DataFram
     if asked is None or not seen.plain or not text.endswith(b"\n"):
         return None
     frame = parse(text, asked)
-    return None if frame is None else proven(frame, text, seen, schema, root)
+    found = None if frame is None else proven(frame, text, seen, schema, root)
+    return None if found is None else found.frame
 
 
-def _is_proven(flat: Unfolded, text: bytes, seen: Counts, schema: Schema) -> bool:
+def _adds_up(flat: Unfolded, seen: Counts, schema: Schema) -> bool:
     told = _strings(flat.frame, [key for key, kind in schema.items() if kind is pl.String])
     if told is None:
         return False
     in_strings, string_cells = told
     if seen.colons - in_strings != flat.colons:
         return False
-    if seen.quotes != 2 * flat.members + 2 * string_cells:
-        return False
-    return _keeps_integers(flat.frame, schema) and _keeps_floats(flat.frame, text, schema)
+    return seen.quotes == 2 * flat.members + 2 * string_cells
 
 
-def _keeps_integers(frame: pl.DataFrame, schema: Schema) -> bool:
-    """Each integer past 64 bits is to be named, so none of them passes here."""
-    wide = [key for key, kind in schema.items() if kind is pl.Int128]
-    if not wide:
-        return True
-    fit = (pl.col(key).is_between(-INT64, INT64 - 1).all() for key in wide)
-    return bool(frame.select(pl.all_horizontal(fit)).item())
+def _keeps_digits(
+    frame: pl.DataFrame, ends: dict[str, Extremes], text: bytes, schema: Schema
+) -> bool:
+    """No literal lost digits (past 2^53 a whole number may), none became 0.
 
-
-def _keeps_floats(frame: pl.DataFrame, text: bytes, schema: Schema) -> bool:
-    """No literal lost digits (past 2^53 a whole number may), none became 0."""
-    floats = [key for key, kind in schema.items() if kind is pl.Float64]
-    if not floats:
-        return True
-    ends = frame.select(
-        pl.col(floats).min().name.suffix("<"), pl.col(floats).max().name.suffix(">")
-    ).row(0)
-    around = []  # columns that may hold a 0
-    for key, low, high in zip(floats, ends[: len(floats)], ends[len(floats) :], strict=True):
-        if low is None:
+    Each integer past 64 bits is to be named, so none of them passes here either.
+    """
+    around = []  # columns that may hold a 0.0
+    for name, one in ends.items():
+        if one.low is None:
             continue
-        if not (low > -EXACT and high < EXACT):
+        if schema[name] is pl.Int128 and not -INT64 <= one.low <= one.high < INT64:
             return False
-        if low <= 0 <= high:
-            around.append(key)
+        if schema[name] is pl.Float64:
+            if not -EXACT < one.low <= one.high < EXACT:
+                return False
+            if one.low <= 0 <= one.high:
+                around.append(name)
     if not around or not may_underflow(text):
         return True
     return not frame.select(pl.any_horizontal((pl.col(around) == 0.0).any())).item()
@@ -187,7 +192,7 @@ def tier_b(text: bytes, nested: bool = False) -> list[Row] | None:
     return rows if colons == counts(text).colons else None
 
 
-def typed_with_nulls(text: bytes, seen: Counts, rows: TypedRows, schema: Schema) -> Nulled | None:
+def typed_with_nulls(text: bytes, seen: Counts, rows: TypedRows, schema: Schema) -> Proven | None:
     """The typed rows of a piece of lines in which nulls stand, or None if that is not proven."""
     if not text.endswith(b"\n") or b"\\u" in text or b"\r" in text:
         return None
@@ -206,14 +211,9 @@ def typed_with_nulls(text: bytes, seen: Counts, rows: TypedRows, schema: Schema)
         if strings
         else 0
     )
-    if seen.colons != typed.colons + in_strings or not _keeps_floats(frame, text, schema):
+    if seen.colons != typed.colons + in_strings or _has_empty_row(frame):
         return None
-    return None if _has_empty_row(frame) else Nulled(frame, typed.nulls)
-
-
-@dataclass(frozen=True, slots=True)
-class Nulled:
-    """Typed rows, and the names that were written as null in some of them."""
-
-    frame: pl.DataFrame
-    names: set[str]
+    ends = extremes(frame)
+    if not _keeps_digits(frame, ends, text, schema):
+        return None
+    return Proven(frame, ends, frozenset(typed.nulls))
