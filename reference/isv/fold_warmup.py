@@ -59,7 +59,8 @@ def fold_warmup_by_lerp(
 ) -> F64:
     """Write the factor as r + s (1 - r)."""
     known = (fast > 0.0) & (slow > 0.0)
-    ratio = np.where(known, slow, 1.0) / np.where(known, fast, 1.0)
+    with np.errstate(over="ignore"):  # clipped to 1
+        ratio = np.where(known, slow, 1.0) / np.where(known, fast, 1.0)
     r, s = clip(ratio, low, 1.0), clip(steps / ramp, 0.0, 1.0)
     return np.where(s == 1.0, 1.0, r + s * (1.0 - r))
 
@@ -114,7 +115,8 @@ def fold_warmup(
     over, under = np.where(known, fast, 1.0), np.where(known, slow, 1.0)
     if reading == "sentinel_ignored":
         over, under = fast, slow
-    ratio = over / under if reading == "inverted" else under / over
+    with np.errstate(over="ignore"):  # clipped to 1
+        ratio = over / under if reading == "inverted" else under / over
     r = ratio if reading == "unclipped" else clip(ratio, low, 1.0)
     s = steps / ramp if reading == "steps_unclipped" else clip(steps / ramp, 0.0, 1.0)
     if reading == "ramp_missing":

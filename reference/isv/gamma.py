@@ -84,7 +84,9 @@ def gamma_by_ratio(
 ) -> F64:
     """Write the target as 1 - 2 r / range."""
     unusable = v_range <= 0.0
-    target = clip(1.0 - 2.0 * reward_scale / np.where(unusable, 1.0, v_range), low, high)
+    with np.errstate(over="ignore", divide="ignore"):  # a subnormal range
+        ratio = 2.0 * reward_scale / np.where(unusable, 1.0, v_range)
+    target = clip(1.0 - ratio, low, high)
     h = clip(health, 0.0, 1.0)
     return np.where(unusable, low + h * 0.0, low + h * (target - low))
 
@@ -137,7 +139,10 @@ def gamma(
     half = usable if reading == "range_not_halved" else 0.5 * usable
     if reading == "range_squared":
         half = 0.5 * usable * usable
-    target = 1.0 - reward_scale / half
+    with np.errstate(
+        over="ignore", divide="ignore"
+    ):  # a subnormal range: 1 - inf, clipped to the lower bound
+        target = 1.0 - reward_scale / half
     if reading != "target_unclipped":
         target = clip(target, low, high)
     h = health if reading == "health_unclipped" else clip(health, 0.0, 1.0)

@@ -151,7 +151,8 @@ def _payoff(mean_win: F64, mean_loss: F64, count: F64, reading: str) -> F64:
         return mean_win / mean_loss
     usable = (mean_win > 0.0) & (mean_loss > 0.0) & (count > 0.0)
     over = np.where(usable, mean_loss, 1.0)
-    ratio = np.where(usable, mean_win, 1.0) / over
+    with np.errstate(over="ignore"):  # an infinite ratio is taken as 1
+        ratio = np.where(usable, mean_win, 1.0) / over
     ratio = np.where(ratio <= _LARGEST, ratio, 1.0)
     if reading == "payoff_inverted":
         return 1.0 / ratio

@@ -86,6 +86,18 @@ def test_gamma_has_its_golden_values(v_range: float, h: float, value: float) -> 
 
 def test_gamma_of_unusable_ranges_is_the_lower_bound() -> None:
     assert gamma([0.0, -0.0, -3.0, 4.0], 1.0).tolist()[:3] == [0.8, 0.8, 0.8]
+    assert gamma([5e-324, 2e-313, 1e-308, 1e-300], 1.0).tolist() == [0.8] * 4  # 1 - r / (range / 2)
+
+
+@pytest.mark.parametrize(("fast", "slow", "value"), [(5e-324, 1e3, 1.0), (1e308, 5e-324, 0.1)])
+def test_warmup_of_a_ratio_that_no_double_holds_is_clipped(
+    fast: float, slow: float, value: float
+) -> None:
+    assert scalar(isv.fold_warmup(one(fast), one(slow), one(0.0), 0.1, 100.0)) == value
+
+
+def test_kelly_payoff_that_no_double_holds_counts_as_1() -> None:
+    assert kelly(0.55, 1e308, 5e-324, 10, 1.0) == kelly(0.55, 1.0, 1.0, 10, 1.0)
 
 
 @PROFILE
