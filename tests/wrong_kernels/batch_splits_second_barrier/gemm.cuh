@@ -1,11 +1,11 @@
 // gemm.cuh: one block's tile of a float32 product A B, any shape, in a fixed order of summation.
 //
-// A is (M, K) row-major. B is (K, N) row-major, or (N, K) row-major for A B^T. Tiles of K steps go
-// through two shared buffers: while one is multiplied, the next is on its way in registers. Each
-// element is a chain of fmaf in the order of k; with kSplits > 1, the chain is cut into kSplits
-// chains inside the block (each tile's k in turn), added in a fixed tree.
-// A block is kThreads threads, and its number decides its tile: blockIdx.x counts tiles along N
-// first. kVector: 16-byte loads, for operands that are 16-byte aligned with rows of a multiple
+// A is (M, K) row-major, or (K, M) for A^T B. B is (K, N) row-major, or (N, K) for A B^T. Tiles of
+// K steps go through two shared buffers: while one is multiplied, the next is on its way in
+// registers. Each element is a chain of fmaf in the order of k; with kSplits > 1, the chain is cut
+// into kSplits chains inside the block (each tile's k in turn), added in a fixed tree.
+// A block is kThreads threads; in `gemm` its number decides its tile: blockIdx.x counts tiles along
+// N first. kVector: 16-byte loads, for operands that are 16-byte aligned with rows of a multiple
 // of 4 elements.
 #pragma once
 
@@ -13,6 +13,7 @@
 
 namespace trueup {
 
+enum class First { kPlain, kTransposed };   // A as (M, K), or as (K, M)
 enum class Second { kPlain, kTransposed };  // B as (K, N), or as (N, K)
 
 template <bool kFirst, class A, class B>
@@ -178,25 +179,24 @@ __device__ __forceinline__ void add_splits(float (&sum)[8][8], float* pool, unsi
   }
 }
 
-// The block's tile of A B, through `pool`: Tile::kQuadsShared quads of shared memory.
-// emit(row, column, quad of sums) is called for each quad with its row and first column inside
-// (M, N).
-template <int kBlockM, int kBlockN, int kBlockK, int kSplits, Second kSecond, bool kVector,
-          class Emit>
-__device__ __forceinline__ void gemm(const float* A, const float* B, Sizes size, float4* pool4,
-                                     Emit emit) {
+// The sums of one tile of A B, whose corner is (first_m, first_n), through `pool`:
+// Tile::kQuadsShared quads of shared memory. They are whole in the threads of group 0. Between two
+// calls with one pool, the caller puts a barrier.
+template <int kBlockM, int kBlockN, int kBlockK, int kSplits, First kFirst, Second kSecond,
+          bool kVector>
+__device__ __forceinline__ void gemm_sums(float (&sum)[8][8], const float* A, const float* B,
+                                          Sizes size, unsigned first_m, unsigned first_n,
+                                          float4* pool4) {
   using T = Tile<kBlockM, kBlockN, kBlockK, kSplits>;
   float* const pool = reinterpret_cast<float*>(pool4);
-  const unsigned tiles_n = (size.n - 1) / kBlockN + 1;
-  const unsigned first_m = blockIdx.x / tiles_n * kBlockM;
-  const unsigned first_n = blockIdx.x % tiles_n * kBlockN;
-  AlongK<kVector, T::kQuadsA, T::kThreads, kBlockK> left;
+  constexpr bool kPlainA = kFirst == First::kPlain;
+  typename Select<kPlainA, AlongK<kVector, T::kQuadsA, T::kThreads, kBlockK>,
+                  AcrossK<kVector, T::kQuadsA, T::kThreads, kBlockM>>::type left;
   constexpr bool kPlain = kSecond == Second::kPlain;
   typename Select<kPlain, AcrossK<kVector, T::kQuadsB, T::kThreads, kBlockN>,
                   AlongK<kVector, T::kQuadsB, T::kThreads, kBlockK>>::type right;
 
   const Place<T> place;
-  float sum[8][8] = {};
   left.fetch(A, first_m, size.m, 0, size.k);
   right.fetch(B, first_n, size.n, 0, size.k);
   left.template put<T::kStrideA>(pool);
@@ -222,6 +222,19 @@ __device__ __forceinline__ void gemm(const float* A, const float* B, Sizes size,
     }
   }
   add_splits<T, kSplits>(sum, pool, place.group);
+}
+
+// One tile of A B. emit(row, column, quad of sums) is called for each quad with its row and first
+// column inside (M, N).
+template <int kBlockM, int kBlockN, int kBlockK, int kSplits, First kFirst, Second kSecond,
+          bool kVector, class Emit>
+__device__ __forceinline__ void gemm_tile(const float* A, const float* B, Sizes size,
+                                          unsigned first_m, unsigned first_n, float4* pool,
+                                          Emit emit) {
+  const Place<Tile<kBlockM, kBlockN, kBlockK, kSplits>> place;
+  float sum[8][8] = {};
+  gemm_sums<kBlockM, kBlockN, kBlockK, kSplits, kFirst, kSecond, kVector>(sum, A, B, size, first_m,
+                                                                          first_n, pool);
   if (place.group != 0) return;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -234,6 +247,16 @@ __device__ __forceinline__ void gemm(const float* A, const float* B, Sizes size,
       if (column < size.n) emit(row, column, float4{s[0], s[1], s[2], s[3]});
     }
   }
+}
+
+// The block's tile of A B.
+template <int kBlockM, int kBlockN, int kBlockK, int kSplits, Second kSecond, bool kVector,
+          class Emit>
+__device__ __forceinline__ void gemm(const float* A, const float* B, Sizes size, float4* pool,
+                                     Emit emit) {
+  const unsigned tiles_n = (size.n - 1) / kBlockN + 1;
+  gemm_tile<kBlockM, kBlockN, kBlockK, kSplits, First::kPlain, kSecond, kVector>(
+      A, B, size, blockIdx.x / tiles_n * kBlockM, blockIdx.x % tiles_n * kBlockN, pool, emit);
 }
 
 }  // namespace trueup
