@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ ID = "nl.newton_schulz"
 EPS = 1e-7
 QUINTIC = (3.4445, -4.7750, 2.0315)
 CUBIC = (1.5, -0.5, 0.0)
+_CUBIC_N = re.compile(r"cubic[1-9][0-9]?(_add)?")
 
 READINGS = (
     "quintic5",
@@ -69,6 +71,18 @@ def newton_schulz_gram_right(G: F64, eps: float = EPS, *, reading: str = "quinti
     return X.T if G.shape[0] > G.shape[1] else X
 
 
+def newton_schulz_scaled_late(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
+    """Never store G / |G|: the first step works on G itself, scaled where its sums are done."""
+    steps, (a, b, c) = _polynomial(reading)
+    X = G.T if G.shape[0] > G.shape[1] else G
+    scale: Scalar = 1.0 / _divisor(G, eps, reading)
+    for step in range(steps):
+        A = (scale * scale) * (X @ X.T) if step == 0 else X @ X.T
+        X = a * X + (b * A + c * (A @ A) if c else b * A) @ X
+        X = scale * X if step == 0 else X
+    return X.T if G.shape[0] > G.shape[1] else X
+
+
 def _forms() -> dict[str, tuple[partial[F64], ...]]:
     return {
         reading: tuple(
@@ -77,6 +91,7 @@ def _forms() -> dict[str, tuple[partial[F64], ...]]:
                 newton_schulz_horner,
                 newton_schulz_untransposed,
                 newton_schulz_gram_right,
+                newton_schulz_scaled_late,
             )
         )
         for reading in READINGS
@@ -112,10 +127,11 @@ def newton_schulz(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64
         A = X X^T,   X <- a X + (b A + c A^2) X
     Shapes: G (r, c); where r > c it works on G^T and transposes back.
     Readings: ``quintic5`` has 5 steps with (a, b, c) = (3.4445, -4.7750, 2.0315), ``cubicN`` has
-    N steps with (3/2, -1/2, 0) and converges to the polar factor. ``..._add`` divides by
-    |G|_F + eps instead of max(|G|_F, eps).
+    N steps with (3/2, -1/2, 0) and converges to the polar factor; the catalogue lists a few N,
+    the function takes every N from 1 to 99. ``..._add`` divides by |G|_F + eps instead of
+    max(|G|_F, eps).
     """
-    if reading not in READINGS + WRONG:
+    if reading not in READINGS + WRONG and not _CUBIC_N.fullmatch(reading):
         raise UnknownReading(ID, reading, READINGS + WRONG)
     if reading == "tanh":
         return np.tanh(G)
@@ -130,6 +146,10 @@ def newton_schulz(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64
 
 
 def _normalised(G: F64, eps: float, reading: str) -> F64:
+    return G / _divisor(G, eps, reading)
+
+
+def _divisor(G: F64, eps: float, reading: str) -> Scalar:
     squares: float = np.sum(G * G)
     norm: float = np.sqrt(squares)
     divisor: Scalar
@@ -141,7 +161,7 @@ def _normalised(G: F64, eps: float, reading: str) -> F64:
         divisor = norm + eps
     else:
         divisor = np.maximum(norm, eps)
-    return G / divisor
+    return divisor
 
 
 def _polynomial(reading: str) -> tuple[int, tuple[float, float, float]]:

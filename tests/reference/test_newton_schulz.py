@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from trueup.reference import UnknownReading
 from trueup.reference.nl import newton_schulz
 from trueup.reference.nl.momentum import momentum
 
@@ -163,6 +165,65 @@ def test_cubic15_is_the_polar_factor_where_well_conditioned() -> None:
     u, _, vt = np.linalg.svd(G)
     np.testing.assert_allclose(newton_schulz(G, reading="cubic15"), u @ vt, atol=1e-12)
     assert np.max(np.abs(newton_schulz(G, reading="cubic3") - u @ vt)) > 0.1
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (7, 4), (6, 6)])
+def test_cubic_of_25_steps_is_the_polar_factor_down_to_a_thousandth(
+    shape: tuple[int, int],
+) -> None:
+    """Section 10: 1e-10 from 25 steps on for s >= 1e-3; any number of steps may be asked for."""
+    rank = min(shape)
+    left = np.linalg.qr(np.random.default_rng(1).standard_normal((shape[0], rank)))[0]
+    right = np.linalg.qr(np.random.default_rng(2).standard_normal((shape[1], rank)))[0]
+    G = (left * np.geomspace(1.0, 2e-3, rank)) @ right.T
+    u, _, vt = np.linalg.svd(G, full_matrices=False)
+    np.testing.assert_allclose(newton_schulz(G, reading="cubic25"), u @ vt, atol=1e-10)
+
+
+def test_cubic_is_one_descent_step_of_an_eighth_on_orthogonality() -> None:
+    """Preprint Eq. 43: |O^T O - I|^2 has the gradient 4 O (O^T O - I), here by torch."""
+    G = np.random.default_rng(4).standard_normal((5, 3))
+    O = torch.tensor(G / np.linalg.norm(G), requires_grad=True)  # noqa: E741 - the paper's name
+    ((O.T @ O - torch.eye(3, dtype=torch.float64)) ** 2).sum().backward()
+    assert O.grad is not None
+    want = (O - O.grad / 8.0).detach().numpy()
+    np.testing.assert_allclose(newton_schulz(G, reading="cubic1"), want, atol=1e-15)
+
+
+@pytest.mark.parametrize("reading", ["cubic0", "cubic100", "cubic", "cubic3.5", "quintic6"])
+def test_a_number_of_steps_that_makes_no_sense_is_refused(reading: str) -> None:
+    with pytest.raises(UnknownReading, match=reading):
+        newton_schulz(np.eye(2), reading=reading)
+
+
+def test_golden_single_step_of_the_quintic() -> None:
+    """One step on the golden matrix, in exact rationals against the printed digits."""
+    exact = np.vectorize(Fraction, otypes=[object])
+    G: Any = exact([[1, 2], [3, 4]])
+    a, b, c = (Fraction(x) for x in ("3.4445", "-4.7750", "2.0315"))
+    A = G @ G.T / 30  # |G|^2 = 30
+    X = (a * G + (b * A + c * (A @ A)) @ G).astype(float) / np.sqrt(30.0)
+    want = [[-0.0072352121, 0.3528505802], [0.4457938239, 0.4719514303]]
+    np.testing.assert_allclose(X, want, atol=6e-11)
+    four: Any = newton_schulz(np.array([[1.0, 2.0], [3.0, 4.0]]), reading="steps_4")
+    five = polynomial_matrix(four)
+    np.testing.assert_allclose(newton_schulz(np.array([[1.0, 2.0], [3.0, 4.0]])), five, atol=1e-15)
+
+
+def polynomial_matrix(X: np.ndarray) -> np.ndarray:
+    A = X @ X.T
+    return np.asarray(3.4445 * X + (-4.7750 * A + 2.0315 * A @ A) @ X)
+
+
+@pytest.mark.parametrize("shape", [(256, 256), (1024, 256)], ids=str)
+def test_wrong_numbers_of_steps_are_far_away_in_relative_terms(shape: tuple[int, int]) -> None:
+    """Section 4.1: 4 or 6 steps and the polar factor are 0.16-0.37 away, a = 3.5 about 0.10."""
+    G = np.random.default_rng(shape[0]).standard_normal(shape)
+    want = newton_schulz(G)
+    for reading in ("steps_4", "steps_6", "polar", "a_3.5"):
+        off = np.linalg.norm(newton_schulz(G, reading=reading) - want) / np.linalg.norm(want)
+        low, high = (0.06, 0.15) if reading == "a_3.5" else (0.16, 0.37)
+        assert low <= round(float(off), 2) <= high, (reading, off)
 
 
 @PROFILE
