@@ -28,7 +28,8 @@ EDGES = {
     "gates": {"gates"},
     "face": {"face", "oracle", "reference", "gates", "kernels"},
 }
-OUTSIDE = {"reference": {"numpy"}, "kernels": {"torch"}}
+# cuda: NVIDIA's bindings (cuda-core, cuda-bindings), with which torch tensors meet our kernels.
+OUTSIDE = {"reference": {"numpy"}, "kernels": {"torch", "cuda"}}
 
 
 def imports(path: Path) -> list[tuple[str, int]]:

@@ -1,0 +1,1 @@
+"""Nested Learning in torch: the shipped kernels as operators, optimizers and memories."""
