@@ -68,6 +68,7 @@ class LaneVerdict:
     scores: tuple[CaseScore, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    matches: tuple[str, ...] = ()  # other forms of the equation that explain every failing case
 
 
 @dataclass(frozen=True)

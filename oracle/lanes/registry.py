@@ -70,7 +70,7 @@ def run_lane(
 
     tally = Tally(lane, session.contract.id, begin, stop_after)
     try:
-        with _one_blas_thread():
+        with one_blas_thread():
             verdict: LaneVerdict = module.run(session, picked, seed, tally)
     except BackendUnavailable:
         if not tally.findings:
@@ -80,7 +80,7 @@ def run_lane(
     return verdict
 
 
-def _one_blas_thread() -> Any:
+def one_blas_thread() -> Any:
     """Keep BLAS to one thread: products here are small, and threads only wait for one another."""
     return _pools().limit(limits=1, user_api="blas")
 

@@ -50,6 +50,7 @@ class Tally:
     more: int = 0
     scores: list[CaseScore] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
+    matches: tuple[str, ...] = ()  # other forms of the equation that explain the failing cases
     doubts: dict[str, None] = field(default_factory=dict)  # what makes the lane inconclusive
     started: float = field(default_factory=perf_counter)
 
@@ -128,6 +129,7 @@ class Tally:
             tuple(self.scores),
             tuple(self.notes),
             perf_counter() - self.started,
+            self.matches,
         )
 
     def _fault(self, fault: Fault, draw: Draw) -> None:

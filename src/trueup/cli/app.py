@@ -16,6 +16,7 @@ from trueup.cli.explain import explain
 from trueup.cli.fingerprint import fingerprint
 from trueup.cli.gate import gate
 from trueup.cli.guard import Guarded
+from trueup.cli.identify import identify
 from trueup.cli.init import init
 from trueup.cli.lint import lint
 from trueup.cli.registry import registry
@@ -59,6 +60,7 @@ def _root(
 # Each with its line in the listing, which is cut off where it is longer.
 for _command, _line in (
     (verify, "Hold kernels to the equations their contracts claim."),
+    (identify, "Tell which reading of its equation a kernel follows."),
     (gate, "Judge runs' artifacts by the rules of a profile."),
     (close, "Hold a ticket to its evidence; write its statement."),
     (bundle, "Bundle runs' artifacts with their digests."),

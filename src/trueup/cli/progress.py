@@ -29,6 +29,13 @@ def verify_progress(wanted: bool) -> Iterator[Callable[[Progress], None] | None]
 
 
 @contextmanager
+def identify_progress(name: str, wanted: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Give a callback that moves a bar over cases, then forms, or None where nobody watches."""
+    with _bar(wanted, name) as move:
+        yield move
+
+
+@contextmanager
 def gate_progress(name: str) -> Iterator[Callable[[int, int], None] | None]:
     """Give a callback that moves a bar over the bytes read, or None where nobody watches."""
     with _bar(True, name) as move:

@@ -111,11 +111,11 @@ def verify(
         recorded = _record(verification, evidence, report)
     code = exit_code(verification) if recorded else CANNOT_JUDGE
     if verification.hung:
-        _leave(code)
+        leave(code)
     raise typer.Exit(code)
 
 
-def _leave(code: int) -> NoReturn:
+def leave(code: int) -> NoReturn:
     """Leave at once: a kernel still holds the device, and an orderly exit would wait for it."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -27,6 +27,7 @@ FORMAT = 1
 
 _SCHEMAS = {
     "verify": ("trueup", "schemas/verify.schema.json"),
+    "identify": ("trueup", "schemas/identify.schema.json"),
     "gate": ("trueup.gates", "verdict.schema.json"),
     "gates": ("trueup", "schemas/gates.schema.json"),
 }
@@ -67,7 +68,7 @@ def jsonable(value: Any) -> Any:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """Give the JSON Schema of a command's output: `verify`, `gate`, `gates` (of several runs)."""
+    """Give the JSON Schema of an output: `verify`, `identify`, `gate`, `gates` (several runs)."""
     # A gate's verdict is laid out by the gates themselves, and so is its schema.
     package, file = _SCHEMAS[name]
     schema: dict[str, Any] = json.loads(files(package).joinpath(file).read_text("utf-8"))
@@ -100,6 +101,7 @@ def _lane(lane: LaneVerdict) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in lane.findings],
         "reason": lane.reason,
         "notes": list(lane.notes),
+        "matches": list(lane.matches),
         "scores": jsonable([asdict(score) for score in lane.scores]),
         "seconds": jsonable(lane.seconds),
     }
