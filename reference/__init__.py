@@ -5,6 +5,7 @@ Importing this package fills the catalogue. It needs NumPy and the standard libr
 
 from trueup.reference import dqn, isv, nl
 from trueup.reference.catalogue import Equation, catalogue, equation, get, register
+from trueup.reference.errata import SEVERITIES, Coincidence, Erratum
 from trueup.reference.errors import (
     BadDeclaration,
     BadInputs,
@@ -17,10 +18,13 @@ from trueup.reference.symbols import DOMAINS, Domain, Family, Symbol
 
 __all__ = [
     "DOMAINS",
+    "SEVERITIES",
     "BadDeclaration",
     "BadInputs",
+    "Coincidence",
     "Domain",
     "Equation",
+    "Erratum",
     "Family",
     "NotApplicable",
     "ReferenceError_",

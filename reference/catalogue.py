@@ -19,11 +19,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
+from trueup.reference.errata import Coincidence, Erratum
 from trueup.reference.errors import BadDeclaration, BadInputs, UnknownEquation, UnknownReading
 from trueup.reference.symbols import Family, Make, Symbol
 
 Function: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
+Forms: TypeAlias = tuple[str, ...] | Mapping[str, str]
+"""Names of forms, or each name with the formula that it computes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +58,17 @@ class Equation:
     prepare: Make | None = None
     """Applied to every draw of every family before rounding: restores what inputs must satisfy
     together (normalised rows and the scale that normalised them)."""
+    formulas: Mapping[str, str] = field(default_factory=dict)
+    """What readings and wrong variants compute, in words or symbols, as far as it is told."""
+    errata: tuple[Erratum, ...] = ()
+    """Where the source, taken literally, does not say what its algebra gives."""
+    coincide: tuple[Coincidence, ...] = ()
+    """Where readings give the same result, so that no test there tells them apart."""
 
     def __post_init__(self) -> None:
-        """Freeze the mapping and refuse declarations that contradict themselves."""
+        """Freeze the mappings and refuse declarations that contradict themselves."""
         object.__setattr__(self, "forms", MappingProxyType(dict(self.forms)))
+        object.__setattr__(self, "formulas", MappingProxyType(dict(self.formulas)))
         _check(self)
 
     @property
@@ -131,18 +141,25 @@ def equation(
     numbers: tuple[str, ...] = (),
     grade: str = "",
     formula: str = "",
-    readings: tuple[str, ...] = ("default",),
+    readings: Forms = ("default",),
     default_reading: str | None = None,
-    wrong: tuple[str, ...] = (),
+    wrong: Forms = (),
     forms: Mapping[str, tuple[Function, ...]] | None = None,
     families: tuple[Family, ...] = (),
     notes: str = "",
     prepare: Make | None = None,
+    errata: tuple[Erratum, ...] = (),
+    coincide: tuple[Coincidence, ...] = (),
     register: bool = True,
 ) -> Callable[[F], F]:
-    """Declare the decorated function as an equation; the default reading is the first one."""
+    """Declare the decorated function as an equation; the default reading is the first one.
 
-    chosen = readings[0] if default_reading is None else default_reading
+    Readings and wrong variants are names, or a mapping of each name to what it computes.
+    """
+
+    names = tuple(readings)
+    chosen = names[0] if default_reading is None else default_reading
+    told = [named for named in (readings, wrong) if isinstance(named, Mapping)]
 
     def declare(function: F) -> F:
         described = partial(Equation, id, title, source, numbers, grade, formula, axes)
@@ -150,13 +167,16 @@ def equation(
             inputs,
             outputs,
             function,
-            readings,
+            names,
             chosen,
-            wrong,
+            tuple(wrong),
             forms or {},
             families,
             notes,
             prepare,
+            {name: formula for mapping in told for name, formula in mapping.items()},
+            errata,
+            coincide,
         )
         entered = _register(declared) if register else declared
         function.__equation__ = entered  # type: ignore[attr-defined]
@@ -176,6 +196,7 @@ def _check(declared: Equation) -> None:
         ("output", [s.name for s in declared.outputs]),
         ("axis", list(declared.axes)),
         ("family", [f.name for f in declared.families]),
+        ("erratum", [e.id for e in declared.errata]),
     ):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -190,6 +211,7 @@ def _check(declared: Equation) -> None:
     strangers = sorted(set(declared.forms) - set(declared.known()))
     if strangers:
         _refuse(declared, "forms of an undeclared reading", got=", ".join(strangers))
+    _check_coincidences(declared)
     for symbol in declared.inputs + declared.outputs:
         missing = sorted(symbol.axes() - set(declared.axes))
         if missing:
@@ -197,6 +219,20 @@ def _check(declared: Equation) -> None:
                 declared, f"symbol {symbol.name!r} uses undeclared axes", got=", ".join(missing)
             )
     _check_signature(declared)
+
+
+def _check_coincidences(declared: Equation) -> None:
+    families = {family.name for family in declared.families}
+    for entry in declared.coincide:
+        strangers = sorted(set(entry.forms) - set(declared.known()))
+        if strangers or len(entry.forms) < 2:
+            _refuse(
+                declared,
+                f"a coincidence ({entry.where}) is of two known forms or more",
+                got=", ".join(strangers or entry.forms) or "none",
+            )
+        if entry.family is not None and entry.family not in families:
+            _refuse(declared, "a coincidence on an undeclared family", got=repr(entry.family))
 
 
 def _check_signature(declared: Equation) -> None:
