@@ -8,7 +8,8 @@ import numpy as np
 
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import NotApplicable, UnknownReading
-from trueup.reference.nl.delta_momentum_families import FULL
+from trueup.reference.nl.delta_momentum_families import COINCIDE, FULL
+from trueup.reference.nl.errata import errata
 from trueup.reference.symbols import F64, Domain, Symbol
 
 ID = "nl.delta_momentum"
@@ -22,20 +23,21 @@ READINGS = (
     "printed_objective_half",
     "printed_objective_full",
 )
-WRONG = (
-    "p_transposed",  # - eta P^T g
-    "g_right_p",  # - eta g P (square only)
-    "no_delta",  # Eq. 20: the quadratic term is missing
-    "delta_only",  # the P-term is missing
-    "delta_sign",  # m (alpha I + eta g^T g)
-    "delta_doubled",  # m (alpha I - 2 eta g^T g) with a single P-term
-    "p_term_without_eta",  # - P g
-    "alpha_complement",  # (1 - alpha) m
-    "flat_outer_eta",  # the delta rule of a scalar-valued memory, with its eta
-    "row_mean",  # an EMA of g + 0.1 (row means), claimed to be the L2 objective
-    "ascent",  # W' = W - m'
-    "weights_from_old_m",  # W' = W + m
-)
+WRONG_FORMULAS = {
+    "p_transposed": "m (alpha I - eta g^T g) - eta P^T g",
+    "g_right_p": "m (alpha I - eta g^T g) - eta g P, square only",
+    "no_delta": "alpha m - eta P g: Eq. 20, without the quadratic term",
+    "delta_only": "m (alpha I - eta g^T g), without the term of P",
+    "delta_sign": "m (alpha I + eta g^T g) - eta P g",
+    "delta_doubled": "m (alpha I - 2 eta g^T g) - eta P g",
+    "p_term_without_eta": "m (alpha I - eta g^T g) - P g",
+    "alpha_complement": "m ((1 - alpha) I - eta g^T g) - eta P g",
+    "flat_outer_eta": "alpha m - eta <g, m> g - eta P g: a scalar-valued memory",
+    "row_mean": "alpha m + (1 - alpha) (g + 0.1 row means of g), claimed to be the L2 objective",
+    "ascent": "W' = W - m'",
+    "weights_from_old_m": "W' = W + m",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def delta_momentum_formed(
@@ -127,7 +129,7 @@ _MATRIX = ("d_out", "d_in")
         Symbol("W_next", _MATRIX, Domain("real"), "weights after the step", optional=True),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms=_forms(
         "derived",
         "literal_left",
@@ -139,6 +141,8 @@ _MATRIX = ("d_out", "d_in")
     notes="The print multiplies (d_in, d_in) from the left of (d_out, d_in), omits eta on the "
     "quadratic term and its objective has the other sign of P. Invisible on the first step from "
     "rest, at eta = 1, and where m is proportional to a g of rank 1.",
+    errata=errata("E14"),
+    coincide=COINCIDE,
 )
 def delta_momentum(
     m: F64,

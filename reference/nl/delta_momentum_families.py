@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from trueup.reference.errata import Coincidence
 from trueup.reference.symbols import F64, Family, Values
 
 
@@ -94,3 +95,25 @@ FULL = (
 
 # A single sample has one direction only: there is no lower rank to give it.
 RANK1 = tuple(family for family in FULL if family.name != "low_rank")
+
+_SAME_P = ("derived", "literal_right", "literal_left", "left_gg", "scalar", "flat_outer")
+COINCIDE = (
+    Coincidence(_SAME_P, "m = 0, as on the first step from rest", "from_rest"),
+    Coincidence(
+        (*_SAME_P, "printed_objective_half", "printed_objective_full"), "g = 0", "no_gradient"
+    ),
+    Coincidence(
+        ("derived", "scalar", "left_gg"),
+        "m proportional to a g of rank 1, as after one sample twice from rest",
+        "repeated_sample",
+    ),
+    Coincidence(
+        ("literal_right", "flat_outer"),
+        "m proportional to a g of rank 1, as after one sample twice from rest",
+        "repeated_sample",
+    ),
+    Coincidence(("derived", "literal_right"), "eta = 1"),
+    Coincidence(("derived", "scalar"), "d_in = 1"),
+    Coincidence(("literal_right", "flat_outer"), "d_out = 1"),
+    Coincidence(("scalar", "left_gg"), "d_out = 1"),
+)

@@ -9,7 +9,8 @@ import numpy as np
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import NotApplicable, UnknownReading
 from trueup.reference.nl.delta_momentum import moved_weights
-from trueup.reference.nl.delta_momentum_families import RANK1
+from trueup.reference.nl.delta_momentum_families import COINCIDE, RANK1
+from trueup.reference.nl.errata import errata
 from trueup.reference.symbols import F64, Domain, Symbol
 
 ID = "nl.delta_momentum_rank1"
@@ -23,19 +24,20 @@ READINGS = (
     "printed_objective_half",
     "printed_objective_full",
 )
-WRONG = (
-    "no_delta",  # Eq. 20: the quadratic term is missing
-    "delta_only",  # - eta u x^T is missing
-    "delta_sign",  # alpha m + eta |u|^2 (m x) x^T
-    "delta_doubled",  # 2 eta |u|^2 with a single eta u x^T
-    "norm_omitted",  # (m x) x^T without |u|^2
-    "norm_unsquared",  # |u| for |u|^2
-    "norm_of_x",  # |x|^2 for |u|^2
-    "alpha_complement",  # (1 - alpha) m
-    "flat_outer_eta",  # the delta rule of a scalar-valued memory, with its eta
-    "ascent",  # W' = W - m'
-    "weights_from_old_m",  # W' = W + m
-)
+WRONG_FORMULAS = {
+    "no_delta": "alpha m - eta u x^T: Eq. 20, without the quadratic term",
+    "delta_only": "alpha m - eta |u|^2 (m x) x^T, without eta u x^T",
+    "delta_sign": "alpha m + eta |u|^2 (m x) x^T - eta u x^T",
+    "delta_doubled": "alpha m - 2 eta |u|^2 (m x) x^T - eta u x^T",
+    "norm_omitted": "alpha m - eta (m x) x^T - eta u x^T",
+    "norm_unsquared": "|u| for |u|^2",
+    "norm_of_x": "|x|^2 for |u|^2",
+    "alpha_complement": "(1 - alpha) m for alpha m",
+    "flat_outer_eta": "alpha m - eta (u^T m x + 1) u x^T: a scalar-valued memory",
+    "ascent": "W' = W - m'",
+    "weights_from_old_m": "W' = W + m",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def rank1_two_updates(
@@ -83,10 +85,12 @@ _MATRIX = ("d_out", "d_in")
         Symbol("W_next", _MATRIX, Domain("real"), "weights after the step", optional=True),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms=_forms(),
     families=RANK1,
     notes="Exactly nl.delta_momentum at g = u x^T and P = I, in O(d_out d_in).",
+    errata=errata("E14"),
+    coincide=COINCIDE,
 )
 def delta_momentum_rank1(
     m: F64,

@@ -7,21 +7,25 @@ from typing import Any
 import numpy as np
 
 from trueup.reference.catalogue import equation
+from trueup.reference.errata import Coincidence
 from trueup.reference.errors import NotApplicable, UnknownReading
+from trueup.reference.nl.errata import errata
 from trueup.reference.symbols import F64, Domain, Family, Symbol, Values
 
 READINGS = ("i", "i+1")
-WRONG = (
-    "ema",  # m' = a m + (1 - a) g, W' = W - eta m'
-    "library_sgd",  # the rate enters when the buffer is read: m' = a m + g, W' = W - eta m'
-    "ascent",  # W' = W - m'
-    "gradient_ascent",  # m' = a m + eta g
-    "momentum_dropped",  # m' = -eta g
-    "alpha_complement",  # m' = (1 - a) m - eta g
-    "alpha_on_gradient",  # m' = a (m - eta g)
-    "weights_from_old_m",  # W' = W + m
-    "nesterov",  # W' = W + a m' - eta g
-)
+WRONG_FORMULAS = {
+    "ema": "m' = alpha m + (1 - alpha) g, W' = W - eta m': at constant rates Eq. 17 with the rate "
+    "eta (1 - alpha) and -eta m for m; another rule as soon as one of them changes",
+    "library_sgd": "m' = alpha m + g, W' = W - eta m': the rate enters when the buffer is read",
+    "ascent": "W' = W - m'",
+    "gradient_ascent": "m' = alpha m + eta g",
+    "momentum_dropped": "m' = -eta g",
+    "alpha_complement": "m' = (1 - alpha) m - eta g",
+    "alpha_on_gradient": "m' = alpha (m - eta g)",
+    "weights_from_old_m": "W' = W + m",
+    "nesterov": "W' = W + alpha m' - eta g",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _m_along_g(rng: np.random.Generator, sizes: Any, values: Values) -> Values:
@@ -103,7 +107,7 @@ _MATRIX = ("d_out", "d_in")
         Symbol("W_next", _MATRIX, Domain("real"), "weights after the step"),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={
         "i": (momentum_weights_regrouped,),
         "i+1": (momentum_weights_regrouped_next,),
@@ -111,6 +115,8 @@ _MATRIX = ("d_out", "d_in")
     families=FAMILIES,
     notes="The print carries a foreign index on eta. At a constant rate both readings coincide, "
     "and Eq. 17 equals the SGD of the common libraries; under a schedule it does not.",
+    errata=errata("E12"),
+    coincide=(Coincidence(READINGS, "eta is constant"),),
 )
 def momentum(
     m: F64,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_forms_coincide_on_the_family_that_is_said_to_draw_it(
                 results.append(flat(entry.call(name, **values)))
             except NotApplicable:
                 continue
-        for one, two in zip(results, results[1:], strict=False):
+        for one, two in pairwise(results):
             scale = 1.0 + float(np.max(np.abs(one)))
             np.testing.assert_allclose(one, two, atol=1e-9 * scale)
             compared += 1
