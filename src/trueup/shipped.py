@@ -14,6 +14,7 @@ class Claim:
     contract: str
     equation: str
     reading: str | None
+    path: str = ""
 
 
 def shipped_kernels() -> Path:
@@ -29,5 +30,7 @@ def claims() -> list[Claim]:
     for path in sorted(shipped_kernels().rglob("*.toml")):
         head = tomllib.loads(path.read_text("utf-8")).get("contract")
         if isinstance(head, dict) and "id" in head:
-            found.append(Claim(head["id"], head.get("reference", ""), head.get("reading")))
+            found.append(
+                Claim(head["id"], head.get("reference", ""), head.get("reading"), str(path))
+            )
     return found

@@ -54,7 +54,8 @@ def test_an_unknown_id_is_2_and_names_what_there_is(id: str) -> None:
 def test_an_equation_as_json_has_what_the_table_has() -> None:
     (document,) = json.loads(_run("equations", "nl.delta_momentum", "--format", "json").stdout)
     assert document["default_reading"] == "derived"
-    assert {"id": "nl.delta_momentum", "reading": "derived"} in document["kernels"]
+    claimed = {(kernel["id"], kernel["reading"]) for kernel in document["kernels"]}
+    assert ("nl.delta_momentum", "derived") in claimed
     assert {symbol["name"] for symbol in document["inputs"]} >= {"m", "g", "alpha", "eta"}
 
 
@@ -91,3 +92,48 @@ def test_version_and_help() -> None:
 @pytest.mark.parametrize("words", [["verfy"], ["--nonsense"], ["gate"], []])
 def test_a_malformed_call_is_2(words: list[str]) -> None:
     assert _run(*words).exit_code == 2
+
+
+def test_an_equation_tells_its_errata_and_where_its_readings_coincide() -> None:
+    text = _run("equations", "nl.delta_momentum").stdout
+    assert "\nerrata of the source\n  E14, severity A (changes the direction of" in text
+    assert "\n  derived = literal_right: eta = 1\n" in text
+    assert " d_in = 1\n" in text
+    assert "(input family repeated_sample)\n" in text
+    assert "\n  p_transposed        m (alpha I - eta g^T g) - eta P^T g\n" in text
+    assert "literal_left            (alpha I - g^T g) m - eta P g        needs d_out" in text
+
+
+def test_an_equation_tells_how_to_find_out_what_a_kernel_follows() -> None:
+    text = _run("equations", "nl.delta_momentum").stdout
+    command = next(line.strip() for line in text.splitlines() if "trueup identify " in line)
+    path = command.split()[2]
+    assert path.endswith("delta_momentum.toml")
+    assert Path(path).is_file()
+    assert f"nl.delta_momentum (derived): {path}" in text
+    assert "without it, `derived`" in text
+
+
+@pytest.mark.parametrize("id", [equation.id for equation in catalogue()])
+def test_every_equation_is_explained_with_everything_it_declares(id: str) -> None:
+    (declared,) = (equation for equation in catalogue() if equation.id == id)
+    text = _run("explain", id).stdout
+    assert text.startswith(f"{id}: {declared.title}\n")
+    assert f"grade: {declared.grade}\n" in text
+    for name in declared.known():
+        assert name in text
+    for erratum in declared.errata:
+        assert f"{erratum.id}, severity {erratum.severity} (" in text
+        assert erratum.text in text
+    for told in declared.coincide:
+        assert f"{' = '.join(told.forms)}: {told.where}" in text
+
+
+def test_the_json_of_an_equation_holds_errata_formulas_and_coincidences() -> None:
+    (document,) = json.loads(_run("equations", "nl.delta_momentum", "--format", "json").stdout)
+    (erratum,) = document["errata"]
+    assert (erratum["id"], erratum["severity"]) == ("E14", "A")
+    assert document["formulas"]["ascent"] == "W' = W - m'"
+    assert {"forms": ["derived", "literal_right"], "where": "eta = 1", "family": None} in document[
+        "coincide"
+    ]
