@@ -28,22 +28,23 @@ READINGS = (
     "cubic15",
     "cubic15_add",
 )
-WRONG = (
-    "steps_4",
-    "steps_6",
-    "a_3.5",  # a = 3.5
-    "a_3.4450",  # a slip in the last digits
-    "c_2.0316",
-    "b_4.7705",  # two digits swapped
-    "scale_1.02",  # the result 2 % too large
-    "unclamped",  # no eps at all
-    "eps_squared",  # max(|G|^2, eps) under the root
-    "tall_skipped",  # matrices with more rows than columns come back as they are
-    "tanh",  # element-wise, claimed to be orthogonalisation
-    "cubic14",  # one step short of cubic15
-    "cubic4",  # one step more than cubic3, one less than cubic5
-    "polar",  # the polar factor itself, where few steps are asked for
-)
+WRONG_FORMULAS = {
+    "steps_4": "four steps",
+    "steps_6": "six steps",
+    "a_3.5": "a = 3.5",
+    "a_3.4450": "a slip in the last digits",
+    "c_2.0316": "c = 2.0316",
+    "b_4.7705": "two digits swapped",
+    "scale_1.02": "the result 2 % too large",
+    "unclamped": "no eps at all",
+    "eps_squared": "max(|G|^2, eps) under the root",
+    "tall_skipped": "matrices with more rows than columns come back as they are",
+    "tanh": "element-wise, claimed to be orthogonalisation",
+    "cubic14": "one step short of cubic15",
+    "cubic4": "one step more than cubic3, one less than cubic5",
+    "polar": "the polar factor itself, where few steps are asked for",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def newton_schulz_horner(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
@@ -112,7 +113,7 @@ def _forms() -> dict[str, tuple[partial[F64], ...]]:
     ),
     outputs=(Symbol("O", ("r", "c"), Domain("real"), "same singular vectors, values near 1"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms=_forms(),
     families=FAMILIES,
     notes="The quintic does not converge to 1: its values end in [0.68, 1.13] where "

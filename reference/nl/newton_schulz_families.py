@@ -33,17 +33,19 @@ def _orthogonal(rng: np.random.Generator, sizes: Mapping[str, int], values: Valu
     return values | {"G": _with_spectrum(rng, sizes, np.ones(_rank(sizes)))}
 
 
-def _ill_conditioned(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+def ill_conditioned(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    """Put singular values from 1 down to 1e-4 into G (r, c)."""
     return values | {"G": _with_spectrum(rng, sizes, np.logspace(0.0, -4.0, _rank(sizes)))}
 
 
 def _near_eps_ill_conditioned(
     rng: np.random.Generator, sizes: Mapping[str, int], values: Values
 ) -> Values:
-    return _near_eps(rng, sizes, _ill_conditioned(rng, sizes, values))
+    return _near_eps(rng, sizes, ill_conditioned(rng, sizes, values))
 
 
-def _spread(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+def spread(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    """Put singular values from 1 down to 0.3 into G (r, c)."""
     return values | {"G": _with_spectrum(rng, sizes, np.linspace(1.0, 0.3, _rank(sizes)))}
 
 
@@ -67,8 +69,8 @@ FAMILIES = (
         _near_eps_ill_conditioned,
     ),
     Family("orthogonal", "all singular values equal: they move together", _orthogonal),
-    Family("spread", "singular values from 0.3 to 1: all of them well inside the band", _spread),
-    Family("ill_conditioned", "down to 1e-4: small ones grow by a power of a", _ill_conditioned),
+    Family("spread", "singular values from 0.3 to 1: all of them well inside the band", spread),
+    Family("ill_conditioned", "down to 1e-4: small ones grow by a power of a", ill_conditioned),
     Family("rank_one", "one singular value, as from a single sample; exact zeros stay", _rank_one),
     Family("scaled", "norm of hundreds and more: the result does not depend on it", _scaled),
     Family("zero", "NS(0) = 0, and never NaN", _zero, right_kernel_only=True),

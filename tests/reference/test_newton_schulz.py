@@ -215,7 +215,7 @@ def polynomial_matrix(X: np.ndarray) -> np.ndarray:
     return np.asarray(3.4445 * X + (-4.7750 * A + 2.0315 * A @ A) @ X)
 
 
-@pytest.mark.parametrize("shape", [(256, 256), (1024, 256)], ids=str)
+@pytest.mark.parametrize("shape", [(160, 160), (320, 80)], ids=str)
 def test_wrong_numbers_of_steps_are_far_away_in_relative_terms(shape: tuple[int, int]) -> None:
     """Section 4.1: 4 or 6 steps and the polar factor are 0.16-0.37 away, a = 3.5 about 0.10."""
     G = np.random.default_rng(shape[0]).standard_normal(shape)
