@@ -7,32 +7,35 @@ from functools import partial
 import numpy as np
 
 from trueup.reference.catalogue import equation
+from trueup.reference.errata import Coincidence
 from trueup.reference.errors import NotApplicable, UnknownReading
+from trueup.reference.nl.errata import errata
 from trueup.reference.nl.projected_descent_families import SINGLE
 from trueup.reference.symbols import F64, Domain, Scalar, Symbol
 
 ID = "nl.projected_descent"
-READINGS = (
-    "derived",
-    "literal",
-    "normalized",
-    "prox",
-    "prox_unit",
-    "printed_objective_half",
-    "printed_objective_full",
-)
-WRONG = (
-    "plain_gd",  # W - eta u x^T: no decay
-    "decay_only",  # W (I - eta x x^T): the gradient is missing
-    "project_gradient",  # W - eta u x^T Pi: the update vanishes
-    "grad_then_project",  # (W - eta u x^T) Pi: the gradient is erased
-    "grad_then_decay",  # (W - eta u x^T) (I - eta x x^T)
-    "scalar_decay",  # (1 - eta) W - eta u x^T
-    "left_decay",  # (I - eta x x^T) W - eta u x^T (square only)
-    "factor_two",  # W - 2 eta u x^T: shapes the gradient and hides a factor
-    "ascent",  # W + eta (W x + u) x^T
-    "gradient_normalized",  # the gradient along x / |x|^2 as well
-)
+READINGS = {
+    "derived": "W - eta (W x + u) x^T",
+    "literal": "W - (W x + eta u) x^T, as printed",
+    "normalized": "W - (W x / |x|^2 + eta u) x^T, a true projection",
+    "prox": "W - eta / (1 + eta |x|^2) (W x + u) x^T, the exact minimiser",
+    "prox_unit": "W - eta / (1 + eta) (W x + u) x^T, the minimiser for |x| = 1",
+    "printed_objective_half": "W - eta (W x - u) x^T",
+    "printed_objective_full": "W - 2 eta (W x - u) x^T",
+}
+WRONG = {
+    "plain_gd": "W - eta u x^T: no decay",
+    "decay_only": "W (I - eta x x^T): the gradient is missing",
+    "project_gradient": "W - eta u x^T Pi: the update vanishes",
+    "grad_then_project": "(W - eta u x^T) Pi: the gradient is erased",
+    "grad_then_decay": "(W - eta u x^T) (I - eta x x^T)",
+    "scalar_decay": "(1 - eta) W - eta u x^T",
+    "left_decay": "(I - eta x x^T) W - eta u x^T (square only)",
+    "factor_two": "W - 2 eta u x^T: shapes the gradient and hides a factor",
+    "ascent": "W + eta (W x + u) x^T",
+    "gradient_normalized": "the gradient along x / |x|^2 as well",
+    "lead_term": "a gradient-difference term from rest, g + 1/2 (g - 0): x is never seen",
+}
 
 
 def projected_descent_two_updates(
@@ -91,6 +94,15 @@ def _forms() -> dict[str, tuple[partial[F64], ...]]:
     families=SINGLE,
     notes="The print omits eta on the decay and its objective has the other sign of u. Not plain "
     "descent: with a squared loss it converges to W x = v / 2, and u = 0 still moves W.",
+    errata=errata("E18", "E19", "E20", "E21"),
+    coincide=(
+        Coincidence(("literal", "normalized"), "|x| = 1", "unit_input"),
+        Coincidence(("prox", "prox_unit"), "|x| = 1", "unit_input"),
+        Coincidence(("derived", "literal"), "eta = 1", "unit_eta"),
+        Coincidence(("derived", "normalized"), "eta |x|^2 = 1"),
+        Coincidence(("derived", "prox", "prox_unit"), "u = -W x", "fixed_point"),
+        Coincidence(("derived", "literal", "normalized", "plain_gd"), "W x = 0"),
+    ),
 )
 def projected_descent(W: F64, x: F64, u: F64, eta: float, *, reading: str = "derived") -> F64:
     """Take one step of descent on 1/2 |W x + u|^2 with u, the gradient at y = W x, held fixed.
@@ -128,7 +140,7 @@ def _coefficients(eta: float, n: Scalar, reading: str) -> tuple[Scalar, Scalar]:
         return eta, -eta
     if reading == "printed_objective_full":
         return 2 * eta, -2 * eta
-    raise UnknownReading(ID, reading, READINGS + WRONG)
+    raise UnknownReading(ID, reading, (*READINGS, *WRONG))
 
 
 def _inverse(n: Scalar) -> F64:
@@ -157,6 +169,8 @@ def _wrong(W: F64, x: F64, u: F64, eta: float, reading: str) -> F64:
         result = W - np.outer(eta * x, x @ W) - eta * gradient
     elif reading == "factor_two":
         result = W - 2 * eta * gradient
+    elif reading == "lead_term":
+        result = W - 1.5 * eta * gradient
     elif reading == "ascent":
         result = W + np.outer(eta * (W @ x + u), x)
     else:

@@ -8,34 +8,36 @@ from typing import Any
 import numpy as np
 
 from trueup.reference.catalogue import equation
+from trueup.reference.errata import Coincidence
 from trueup.reference.errors import UnknownReading
+from trueup.reference.nl.errata import errata
 from trueup.reference.nl.projected_descent import projected_descent
 from trueup.reference.nl.projected_descent_families import BATCH
 from trueup.reference.symbols import F64, Domain, Symbol
 
 ID = "nl.projected_descent_batch"
-READINGS = (
-    "derived",
-    "derived_mean",
-    "literal",
-    "prox",
-    "prox_mean",
-    "printed_objective_half",
-    "printed_objective_full",
-)
-WRONG = (
-    "plain_gd",  # W - eta U^T X: no decay
-    "decay_only",  # W (I - eta X^T X): the gradient is missing
-    "sequential",  # one token after the other
-    "sequential_reversed",  # the same from the last to the first
-    "mean_gradient_only",  # the gradient divided by B, the decay not
-    "mean_decay_only",  # the decay divided by B, the gradient not
-    "mean_context",  # the decay along the mean input only
-    "grad_then_decay",  # (W - eta U^T X) (I - eta X^T X)
-    "scalar_decay",  # (1 - eta) W - eta U^T X
-    "ascent",  # W + eta (X W^T + U)^T X
-    "last_row_missing",  # the loop over samples stops one early
-)
+READINGS = {
+    "derived": "W - eta (X W^T + U)^T X, the sum over samples",
+    "derived_mean": "W - eta / B (X W^T + U)^T X, their mean",
+    "literal": "W - (X W^T + eta U)^T X",
+    "prox": "(W - eta U^T X) (I + eta X^T X)^{-1}, the exact minimiser",
+    "prox_mean": "prox with eta / B",
+    "printed_objective_half": "W - eta (X W^T - U)^T X",
+    "printed_objective_full": "W - 2 eta (X W^T - U)^T X",
+}
+WRONG = {
+    "plain_gd": "W - eta U^T X: no decay",
+    "decay_only": "W (I - eta X^T X): the gradient is missing",
+    "sequential": "one token after the other",
+    "sequential_reversed": "the same from the last to the first",
+    "mean_gradient_only": "the gradient divided by B, the decay not",
+    "mean_decay_only": "the decay divided by B, the gradient not",
+    "mean_context": "the decay along the mean input only",
+    "grad_then_decay": "(W - eta U^T X) (I - eta X^T X)",
+    "scalar_decay": "(1 - eta) W - eta U^T X",
+    "ascent": "W + eta (X W^T + U)^T X",
+    "last_row_missing": "the loop over samples stops one early",
+}
 
 
 def batch_two_updates(W: F64, X: F64, U: F64, eta: float, *, reading: str = "derived") -> F64:
@@ -100,6 +102,12 @@ def _forms() -> dict[str, tuple[partial[F64], ...]]:
     notes="U is used as given. If the loss is a mean, U carries the 1/B and the decay does not; "
     "under the readings ..._mean both are divided by B. Taking one token after the other is "
     "another map, which depends on their order.",
+    errata=errata("E18", "E19", "E21"),
+    coincide=(
+        Coincidence(("derived", "derived_mean"), "B = 1"),
+        Coincidence(("derived", "prox"), "U = -X W^T", "fixed_point"),
+        Coincidence(("derived", "sequential"), "the samples are orthogonal", "orthogonal_rows"),
+    ),
 )
 def projected_descent_batch(W: F64, X: F64, U: F64, eta: float, *, reading: str = "derived") -> F64:
     """Take one step of descent on sum_b 1/2 |W x_b + u_b|^2, all u_b held fixed.
@@ -156,7 +164,7 @@ def _coefficients(eta: float, size: int, reading: str) -> tuple[float, float]:
         return eta, -eta
     if reading == "printed_objective_full":
         return 2 * eta, -2 * eta
-    raise UnknownReading(ID, reading, READINGS + WRONG)
+    raise UnknownReading(ID, reading, (*READINGS, *WRONG))
 
 
 def _wrong(W: F64, X: F64, U: F64, eta: float, reading: str) -> F64:

@@ -10,8 +10,9 @@ from trueup.reference.symbols import F64, Family, Values
 
 
 def _rows(values: Values) -> tuple[str, F64, str, F64]:
-    """Give the input and the surprise, a vector or the rows of a batch, with their names."""
-    x, u = ("x", "u") if "x" in values else ("X", "U")
+    """Give the input and the surprise (or target), vectors or rows of a batch, with names."""
+    x = "x" if "x" in values else "X"
+    u = next(name for name in ("u", "U", "v") if name in values)
     return x, np.asarray(values[x]), u, np.asarray(values[u])
 
 
@@ -23,7 +24,7 @@ def _with_norm(values: Values, squared: float) -> Values:
 
 
 def _balanced(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
-    values = _with_norm(values, float(rng.uniform(0.3, 0.8)) / float(values["eta"]))
+    values = _with_norm(values, float(rng.uniform(0.3, 0.8)) / float(np.mean(values["eta"])))
     _, x, name, u = _rows(values)
     read = x @ np.asarray(values["W"]).T
     size, signal = float(np.linalg.norm(u)), float(np.linalg.norm(read))
@@ -77,6 +78,25 @@ def _orthogonal_rows(rng: np.random.Generator, sizes: Mapping[str, int], values:
     return values | {"X": x}
 
 
+def _learned(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    return values | {"v": np.asarray(values["W"]) @ np.asarray(values["x"])}
+
+
+def _strong_gates(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    return values | {"alpha": 0.3 * np.asarray(values["alpha"])} if "alpha" in values else values
+
+
+def _orthogonal_tokens(
+    rng: np.random.Generator, sizes: Mapping[str, int], values: Values
+) -> Values:
+    q = np.linalg.qr(rng.standard_normal((sizes["d_in"], sizes["d_in"])))[0]
+    x = np.zeros((sizes["C"], sizes["d_in"]))
+    count = min(x.shape)
+    x[:count] = q[:count] * rng.uniform(0.5, 2.0, size=(count, 1))
+    values = values | {"X": x}
+    return values | {"alpha": np.ones_like(values["alpha"])} if "alpha" in values else values
+
+
 BALANCED = Family(
     "balanced",
     "0.3 <= eta |x|^2 <= 0.8 and |u| = |W x|: neither term hides behind the other",
@@ -126,6 +146,35 @@ BATCH = (
         "duplicate_rows",
         "equal samples: sums over the batch round systematically",
         _duplicate_rows,
+        right_kernel_only=True,
+    ),
+)
+
+ORDER = (
+    Family(
+        "short_input",
+        "|x|^2 far below 1: the projection divides by little",
+        _short_input,
+    ),
+    Family("long_input", "|x|^2 of tens, as after layer normalisation", _long_input),
+    Family("learned", "v = W x: the surprise is 0, the decay is not", _learned),
+    NO_INPUT,
+)
+
+CHUNK = (
+    BALANCED,
+    NO_SURPRISE,
+    Family(
+        "repeated_token",
+        "one token again and again: every write meets the one before it",
+        _duplicate_rows,
+    ),
+    Family("strong_gates", "alpha below 0.3: where it belongs shows", _strong_gates),
+    NO_INPUT,
+    Family(
+        "orthogonal_rows",
+        "orthogonal tokens at alpha = 1: one batch step does the same",
+        _orthogonal_tokens,
         right_kernel_only=True,
     ),
 )

@@ -263,3 +263,27 @@ def test_edges_zero_input_and_zero_surprise() -> None:
 def test_left_decay_needs_a_square_matrix() -> None:
     with pytest.raises(NotApplicable, match="d_out = d_in, got 2 and 3"):
         projected_descent(np.ones((2, 3)), np.ones(3), np.ones(2), 0.1, reading="left_decay")
+
+
+@pytest.mark.parametrize(
+    ("reading", "u", "moves"),
+    [
+        pytest.param("project_gradient", [1.0, -2.0], False, id="U5-single-sample-no-update"),
+        pytest.param("lead_term", [0.0, 0.0], False, id="U25-no-surprise-no-update"),
+        pytest.param("plain_gd", [0.0, 0.0], False, id="U16-no-surprise-no-update"),
+        pytest.param("derived", [0.0, 0.0], True, id="the-equation-decays"),
+    ],
+)
+def test_what_kills_the_unfaithful_optimisers(reading: str, u: Any, moves: bool) -> None:
+    """W x is not 0, so Eq. 28 must move W even where the surprise is 0."""
+    W, x = np.array(WITNESS_W, dtype=float), np.array(WITNESS_X, dtype=float)
+    got = projected_descent(W, x, np.array(u), 0.1, reading=reading)
+    assert bool(np.max(np.abs(got - W)) > 1e-12) is moves
+
+
+def test_u19_left_factor_acts_on_the_other_side() -> None:
+    """(I - eta x x^T) W needs d_out = d_in, and there it decays rows instead of inputs."""
+    W, x = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([1.0, 0.0])
+    left = projected_descent(W, x, np.zeros(2), 0.1, reading="left_decay")
+    np.testing.assert_allclose(left, [[0.9, 0.9], [0.0, 1.0]])
+    np.testing.assert_allclose(projected_descent(W, x, np.zeros(2), 0.1), [[0.9, 1.0], [0.0, 1.0]])
