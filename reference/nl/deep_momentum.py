@@ -11,7 +11,7 @@ from trueup.reference.errata import Coincidence
 from trueup.reference.errors import UnknownReading
 from trueup.reference.nl.deep_momentum_families import FAMILIES
 from trueup.reference.nl.errata import errata
-from trueup.reference.symbols import F64, Domain, Symbol
+from trueup.reference.symbols import F64, Domain, Scalar, Symbol
 
 ID = "nl.deep_momentum"
 READING_FORMULAS = {
@@ -181,9 +181,9 @@ def _without_memory(A1: F64, A2: F64, W: F64, g: F64, alpha: float, reading: str
     """Give the first step from rest of two rules that claim Eq. 23 and learn nothing from g."""
     if reading == "tanh_of_gradient":
         return A1, A2, W - (1 - alpha) * np.tanh(g)
-    mean: float = np.mean(g)
-    spread: float = np.sqrt(np.mean((g - mean) ** 2))
-    size: float = np.sqrt(np.sum(g * g)) / (g.shape[0] * g.shape[1])
+    mean: Scalar = np.mean(g)
+    spread: Scalar = np.sqrt(np.mean((g - mean) ** 2))
+    size: Scalar = np.sqrt(np.sum(g * g)) / (g.shape[0] * g.shape[1])
     # The summaries go through the first hidden unit; those of a momentum at rest are zero.
     hidden = np.tanh(mean * A2[0, 0] + spread + size)
     scale, bias = 1 + hidden * A1[0, 0], hidden

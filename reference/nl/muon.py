@@ -165,7 +165,8 @@ def _wrong_step(m: F64, m_next: F64, g: F64, alpha: float, eps: float, reading: 
         return m_next
     if reading == "normalised_only":
         norm: float = np.sqrt(np.sum(m_next * m_next))
-        return m_next / np.maximum(norm, eps)
+        unit: F64 = m_next / np.maximum(norm, eps)
+        return unit
     if reading in ("steps_4", "steps_6", "a_3.5", "polar", "tall_skipped"):
         return newton_schulz(m_next, eps, reading=reading)
     if reading == "old_momentum":

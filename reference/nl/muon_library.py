@@ -64,7 +64,7 @@ def muon_library_by(
     m_next = m + (1 - mu) * (g - m)
     z = m_next if reading.startswith("plain") else g + mu * (m_next - g)
     O = orthogonalise(z, eps, reading="quintic5")  # noqa: E741 - the paper's name
-    rho = shape_factor(*g.shape, reading)
+    rho = shape_factor(g.shape[0], g.shape[1], reading)
     return m_next, (1 - lr * weight_decay) * W - (lr * rho) * O
 
 
@@ -145,7 +145,7 @@ def muon_library(
         g = g + weight_decay * W
     m_next = mu * m + (g if reading == "sum_buffer" else (1 - mu) * g)
     O = _step(m, m_next, g, mu, eps, reading)  # noqa: E741 - the paper's name
-    rho = shape_factor(*g.shape, reading)
+    rho = shape_factor(g.shape[0], g.shape[1], reading)
     if reading in ("decay_coupled", "decay_missing"):
         return m_next, W - (lr * rho) * O
     keep = 1 - (weight_decay if reading == "decay_without_rate" else lr * weight_decay)
