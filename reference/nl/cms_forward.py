@@ -7,27 +7,37 @@ from functools import partial
 import numpy as np
 
 from trueup.reference.catalogue import equation
+from trueup.reference.errata import Coincidence
 from trueup.reference.errors import UnknownReading
 from trueup.reference.nl.cms_families import CHAIN, LEVEL
+from trueup.reference.nl.errata import errata
 from trueup.reference.symbols import F64, Domain, Symbol
 
-READINGS = ("residual", "plain", "pre_norm")
-LEVEL_WRONG = (
-    "linear",  # x + W2 W1 x: no activation
-    "relu",  # another activation
-    "gate_missing",  # sigma(z) instead of z sigma(z)
-    "residual_doubled",  # 2 x + W2 silu(W1 x)
-    "residual_subtracted",  # x - W2 silu(W1 x)
-    "delta_clipped",  # change / max(its norm, 1): not the map of evaluation
-    "last_unit_missing",  # the loop over hidden units stops one early
-)
-CHAIN_WRONG = (
-    "slowest_first",  # the levels in the opposite order
-    "last_level_missing",  # the slowest level is never applied
-    "independent",  # x + the sum of all levels' changes at x
-    *LEVEL_WRONG[:5],
-)
+READING_FORMULAS = {
+    "residual": "x + W2 silu(W1 x)",
+    "plain": "W2 silu(W1 x)",
+    "pre_norm": "x + W2 silu(W1 x / sqrt(mean(x^2) + 1e-6))",
+}
+READINGS = tuple(READING_FORMULAS)
+LEVEL_WRONG_FORMULAS = {
+    "linear": "x + W2 W1 x: no activation",
+    "relu": "another activation",
+    "gate_missing": "sigma(z) instead of z sigma(z)",
+    "residual_doubled": "2 x + W2 silu(W1 x)",
+    "residual_subtracted": "x - W2 silu(W1 x)",
+    "delta_clipped": "change / max(its norm, 1): not the map of evaluation",
+    "last_unit_missing": "the loop over hidden units stops one early",
+}
+LEVEL_WRONG = tuple(LEVEL_WRONG_FORMULAS)
+CHAIN_WRONG_FORMULAS = {
+    "slowest_first": "the levels in the opposite order",
+    "last_level_missing": "the slowest level is never applied",
+    "independent": "x + the sum of all levels' changes at x",
+    **{name: f"every level {LEVEL_WRONG_FORMULAS[name]}" for name in LEVEL_WRONG[:5]},
+}
+CHAIN_WRONG = tuple(CHAIN_WRONG_FORMULAS)
 EPS = 1e-6
+IDENTITY = Coincidence(("residual", "pre_norm"), "W2 = 0: y = x", "identity")
 
 
 def silu(z: F64) -> F64:
@@ -87,8 +97,9 @@ _WEIGHTS = Domain("real", -1.0, 1.0)
         Symbol("W2", ("d", "h"), _WEIGHTS, "second layer"),
     ),
     outputs=(_OUT,),
-    readings=READINGS,
-    wrong=LEVEL_WRONG,
+    readings=READING_FORMULAS,
+    wrong=LEVEL_WRONG_FORMULAS,
+    coincide=(IDENTITY,),
     forms={reading: (partial(level_by_exp, reading=reading),) for reading in READINGS},
     families=LEVEL,
     notes="The print writes MLP and says nothing of norm, residual branch or activation; silu and "
@@ -127,8 +138,10 @@ def cms_level(x: F64, W1: F64, W2: F64, *, reading: str = "residual") -> F64:
         Symbol("W2", ("L", "d", "h"), _WEIGHTS, "second layers"),
     ),
     outputs=(_OUT,),
-    readings=READINGS,
-    wrong=CHAIN_WRONG,
+    readings=READING_FORMULAS,
+    wrong=CHAIN_WRONG_FORMULAS,
+    errata=errata("E22"),
+    coincide=(IDENTITY,),
     forms={reading: (partial(chain_by_exp, reading=reading),) for reading in READINGS},
     families=CHAIN,
     notes="f_1, applied first, is the fastest level: C_1 <= C_2 <= ... The printed definition of "

@@ -6,23 +6,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.reference.catalogue import equation
+from trueup.reference.errata import Coincidence
 from trueup.reference.errors import NotApplicable, UnknownReading
 from trueup.reference.nl.cms_families import UPDATE
+from trueup.reference.nl.errata import errata
 from trueup.reference.symbols import F64, Domain, Scalar, Symbol
 
 ID = "nl.cms_update"
-READINGS = ("C_terms", "literal", "C_terms_mean", "sum_of_f", "f_of_sum")
-WRONG = (
-    "ascent",  # theta + sum: f returned a step that is negative already
-    "mask_ignored",  # masked tokens contribute as well
-    "chunk_mean",  # divided by C, masked tokens counted
-    "width_mean",  # divided by the active tokens times the width of theta
-    "first_token_missing",  # t = i-C+2 .. i
-    "last_token_missing",  # t = i-C+1 .. i-1, the chunk read one token too early
-    "last_rate",  # the rate of token i for every term
-    "last_term_only",  # an online step on token i, the others forgotten
-    "doubled",  # the factor 2 of a target-shift surrogate left in
-)
+READING_FORMULAS = {
+    "C_terms": "theta - sum_{t=i-C+1..i} eta_t g_t",
+    "literal": "theta - sum_{t=i-C..i} eta_t g_t, C + 1 terms",
+    "C_terms_mean": "theta - (1 / active tokens) sum_{t=i-C+1..i} eta_t g_t",
+    "sum_of_f": "theta - sum eta_t clip(g_t)",
+    "f_of_sum": "theta - (mean eta) clip(sum g_t)",
+}
+READINGS = tuple(READING_FORMULAS)
+WRONG_FORMULAS = {
+    "ascent": "theta + sum: f returned a step that is negative already",
+    "mask_ignored": "masked tokens contribute as well",
+    "chunk_mean": "divided by C, masked tokens counted",
+    "width_mean": "divided by the active tokens times the width of theta",
+    "first_token_missing": "t = i-C+2 .. i",
+    "last_token_missing": "t = i-C+1 .. i-1, the chunk read one token too early",
+    "last_rate": "the rate of token i for every term",
+    "last_term_only": "an online step on token i, the others forgotten",
+    "doubled": "the factor 2 of a target-shift surrogate left in",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def cms_update_one_by_one(
@@ -76,8 +86,17 @@ def cms_update_one_by_one(
         ),
     ),
     outputs=(Symbol("theta_next", ("n",), Domain("real"), "parameters after token i"),),
-    readings=READINGS,
-    wrong=WRONG,
+    readings=READING_FORMULAS,
+    wrong=WRONG_FORMULAS,
+    errata=errata("E23", "E24"),
+    coincide=(
+        Coincidence(("C_terms", "C_terms_mean"), "C = 1, or one active token"),
+        Coincidence(("sum_of_f", "f_of_sum"), "C = 1, or no term and no sum beyond the limit"),
+        Coincidence(
+            ("C_terms", "C_terms_mean", "sum_of_f", "f_of_sum"), "no active token", "all_masked"
+        ),
+        Coincidence(("C_terms", "literal"), "the first chunk: there is no token 0"),
+    ),
     forms={"C_terms": (cms_update_one_by_one,)},
     families=UPDATE,
     notes="Printed from t = i-C: C + 1 terms, so that a chunk's last token counts again in the "

@@ -5,26 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.reference.catalogue import equation
+from trueup.reference.errata import Coincidence
 from trueup.reference.errors import UnknownReading
 from trueup.reference.nl.cms_families import LEVEL_UPDATE
 from trueup.reference.nl.cms_forward import silu, silu_slope
+from trueup.reference.nl.errata import errata
 from trueup.reference.symbols import F64, Domain, Scalar, Symbol
 
 ID = "nl.cms_level_update"
-READINGS = ("sum", "mean")
-WRONG = (
-    "ascent",  # W + eta G
-    "doubled",  # the factor 2 of a target-shift surrogate left in
-    "mask_ignored",  # masked tokens contribute as well
-    "chunk_mean",  # divided by C, masked tokens counted
-    "width_mean",  # divided by the active tokens times d
-    "last_token_missing",  # the loop over the chunk stops one early
-    "W2_first",  # the gradient of W1 is taken at the new W2
-    "slope_missing",  # the activation's derivative is left out
-    "linear_hidden",  # W2's gradient takes W1 x for silu(W1 x)
-    "W1_frozen",  # only the second layer learns
-    "skip_not_counted",  # a fully masked chunk counts as an update
-)
+READING_FORMULAS = {
+    "sum": "W - eta (the gradients' sum over the active tokens)",
+    "mean": "W - eta (their mean over the active tokens)",
+}
+READINGS = tuple(READING_FORMULAS)
+WRONG_FORMULAS = {
+    "ascent": "W + eta G",
+    "doubled": "the factor 2 of a target-shift surrogate left in",
+    "mask_ignored": "masked tokens contribute as well",
+    "chunk_mean": "divided by C, masked tokens counted",
+    "width_mean": "divided by the active tokens times d",
+    "last_token_missing": "the loop over the chunk stops one early",
+    "W2_first": "the gradient of W1 is taken at the new W2",
+    "slope_missing": "the activation's derivative is left out",
+    "linear_hidden": "W2's gradient takes W1 x for silu(W1 x)",
+    "W1_frozen": "only the second layer learns",
+    "skip_not_counted": "a fully masked chunk counts as an update",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def level_update_by_tokens(
@@ -73,8 +80,13 @@ _WEIGHTS = Domain("real", -1.0, 1.0)
         Symbol("W2_next", _SECOND, Domain("real"), "second layer after the chunk"),
         Symbol("counts_next", ("4",), Domain("nonnegative"), "the counters after the chunk"),
     ),
-    readings=READINGS,
-    wrong=WRONG,
+    readings=READING_FORMULAS,
+    wrong=WRONG_FORMULAS,
+    errata=errata("E23", "E24"),
+    coincide=(
+        Coincidence(READINGS, "C = 1, or one active token"),
+        Coincidence(READINGS, "no active token", "all_masked"),
+    ),
     forms={"sum": (level_update_by_tokens,)},
     families=LEVEL_UPDATE,
     notes="The residual branch adds nothing to the gradients of W1 and W2. Both are taken at the "

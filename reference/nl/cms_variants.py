@@ -11,18 +11,18 @@ import numpy as np
 from trueup.reference.catalogue import equation
 from trueup.reference.errors import BadInputs, UnknownReading
 from trueup.reference.nl.cms_families import CHAIN
-from trueup.reference.nl.cms_forward import cms_level, level_by_exp
+from trueup.reference.nl.cms_forward import READING_FORMULAS, READINGS, cms_level, level_by_exp
 from trueup.reference.symbols import F64, Domain, Symbol
 
 ID = "nl.cms_independent"
-READINGS = ("residual", "plain", "pre_norm")
-WRONG = (
-    "sequential",  # Eq. 30's chain
-    "mean",  # the weights are ignored: the mean over levels
-    "reversed_weights",  # the slowest level's weight on the fastest
-    "last_level_missing",
-    "weights_normalised",  # divided by their sum
-)
+WRONG_FORMULAS = {
+    "sequential": "Eq. 30's chain",
+    "mean": "the weights are ignored: the mean over levels",
+    "reversed_weights": "the slowest level's weight on the fastest",
+    "weights_normalised": "divided by their sum",
+    "last_level_missing": "the slowest level is left out of the sum",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def independent_by_exp(x: F64, W1: F64, W2: F64, weight: F64, *, reading: str = "residual") -> F64:
@@ -48,8 +48,8 @@ def independent_by_exp(x: F64, W1: F64, W2: F64, weight: F64, *, reading: str = 
         Symbol("weight", ("L",), Domain("real", -1.0, 1.0), "weight of each level"),
     ),
     outputs=(Symbol("y", ("T", "d"), Domain("real"), "outputs, a token per row"),),
-    readings=READINGS,
-    wrong=WRONG,
+    readings=READING_FORMULAS,
+    wrong=WRONG_FORMULAS,
     forms={reading: (partial(independent_by_exp, reading=reading),) for reading in READINGS},
     families=CHAIN,
     notes="The aggregation is given as an example, a learned weighted sum. One level of weight 1 "

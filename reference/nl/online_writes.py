@@ -11,15 +11,21 @@ from trueup.reference.errors import UnknownReading
 from trueup.reference.symbols import F64, Domain, Family, Scalar, Symbol, Values
 
 ID = "nl.online_writes"
-READINGS = ("straight_through", "through", "detached")
-WRONG = (
-    "gap_sign",  # Gamma (I + eta X1 X1^T)
-    "error_path_only",  # dX1 without -eta W0^T Gamma X1
-    "input_path_only",  # dX1 without -eta Gamma^T E1
-    "rate_missing",  # dV1 = Gamma X1
-    "rate_doubled",  # the write of a target-shift surrogate: 2 eta, in value and derivatives
-    "old_memory",  # the later chunk is read from W0: the write changes nothing
-)
+READING_FORMULAS = {
+    "straight_through": "dW0 = Gamma, the others 0",
+    "through": "dW0 = Gamma (I - eta X1 X1^T), and dV1, dX1, deta",
+    "detached": "all derivatives 0",
+}
+READINGS = tuple(READING_FORMULAS)
+WRONG_FORMULAS = {
+    "gap_sign": "Gamma (I + eta X1 X1^T)",
+    "error_path_only": "dX1 without -eta W0^T Gamma X1",
+    "input_path_only": "dX1 without -eta Gamma^T E1",
+    "rate_missing": "dV1 = Gamma X1",
+    "rate_doubled": "the write of a target-shift surrogate: 2 eta, in value and derivatives",
+    "old_memory": "the later chunk is read from W0: the write changes nothing",
+}
+WRONG = tuple(WRONG_FORMULAS)
 Result = tuple[F64, F64, F64, F64, Scalar]
 
 
@@ -88,8 +94,8 @@ _MATRIX = Domain("real", -2.0, 2.0)
         Symbol("dX1", ("d_in", "n1"), Domain("real"), "dl2 / dX1, through the write"),
         Symbol("deta", (), Domain("real"), "dl2 / deta"),
     ),
-    readings=READINGS,
-    wrong=WRONG,
+    readings=READING_FORMULAS,
+    wrong=WRONG_FORMULAS,
     forms={reading: (partial(online_writes_regrouped, reading=reading),) for reading in READINGS},
     families=FAMILIES,
     notes="The value W1 is the same in every mode; only derivatives differ. The gap between "
