@@ -23,8 +23,8 @@ run() { # name, command...
 for part in "${parts[@]}"; do
   case $part in
     verify) run verify "$python" -m trueup verify --backend cuda --report "$out" --evidence "$out/evidence.json" ;;
-    tests) run tests "$python" -m pytest -q -p no:cacheprovider -m gpu tests/backends ;;
-    bench) run bench "$python" benchmarks/gpu.py ;;
+    tests) run tests "$python" -m pytest -q -p no:cacheprovider -m gpu tests/backends tests/torch ;;
+    bench) run bench-nl "$python" benchmarks/nl.py; run bench-dqn "$python" benchmarks/dqn.py ;;
     *) echo "error: no such part: $part (verify, tests, bench)" >&2; exit 2 ;;
   esac
 done
