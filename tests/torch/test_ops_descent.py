@@ -16,9 +16,10 @@ from trueup.kernels.torch.ops.descent import (
     READINGS,
     projected_descent_,
     projected_descent_batch_,
-    projected_descent_tokens_,
+    projected_descent_chunk_,
 )
 from trueup.reference.nl import projected_descent, projected_descent_batch
+from trueup.reference.nl.projected_descent_chunk import projected_descent_chunk
 
 SHAPES = [(2, 3), (3, 2), (5, 5), (7, 4)]
 F64 = torch.float64
@@ -49,15 +50,28 @@ def test_tokens_in_turn_are_the_loop_over_the_reference(reading: str, size: int)
     want = W.numpy().copy()
     for x, u in zip(X.numpy(), U.numpy(), strict=True):
         want = projected_descent(want, x, u, 0.1, reading=reading)
-    projected_descent_tokens_(W, X, U, 0.1, reading=reading)
+    projected_descent_chunk_(W, X, U, 0.1, reading=reading)
+    np.testing.assert_allclose(W.numpy(), want, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("reading", ["derived", "normalized"])
+def test_tokens_with_rates_and_retention_of_their_own(reading: str) -> None:
+    W, X, U = batch(7, 5, 4)
+    eta = torch.rand(7, dtype=F64) / 5
+    alpha = torch.rand(7, dtype=F64)
+    alpha[4] = 0  # forgets all
+    want = projected_descent_chunk(
+        W.numpy(), X.numpy(), U.numpy(), eta.numpy(), alpha.numpy(), reading=reading
+    )
+    projected_descent_chunk_(W, X, U, eta, alpha, reading=reading)
     np.testing.assert_allclose(W.numpy(), want, rtol=1e-11, atol=1e-11)
 
 
 def test_tokens_depend_on_their_order_and_are_not_the_batch_form() -> None:
     W, X, U = batch(3, 4, 5)
     turned, backwards, summed = W.clone(), W.clone(), W.clone()
-    projected_descent_tokens_(turned, X, U, 0.1)
-    projected_descent_tokens_(backwards, X.flip(0), U.flip(0), 0.1)
+    projected_descent_chunk_(turned, X, U, 0.1)
+    projected_descent_chunk_(backwards, X.flip(0), U.flip(0), 0.1)
     projected_descent_batch_(summed, X, U, 0.1)
     assert (turned - backwards).abs().max() > 1e-3
     assert (turned - summed).abs().max() > 1e-3
@@ -95,7 +109,8 @@ def test_opcheck() -> None:
     operators = torch.ops.trueup
     torch.library.opcheck(operators.projected_descent_, (W, X[0], U[0], 0.1, "derived"))
     torch.library.opcheck(operators.projected_descent_batch_, (W, X, U, 0.1, "prox"))
-    torch.library.opcheck(operators.projected_descent_tokens_, (W, X, U, 0.1, "normalized"))
+    rates = torch.full((3,), 0.1)
+    torch.library.opcheck(operators.projected_descent_chunk_, (W, X, U, rates, rates, "normalized"))
 
 
 def test_bfloat16_weights_are_computed_in_float32() -> None:

@@ -55,18 +55,26 @@ def projected_descent_batch_(
     _batch(W, X, U, eta, reading)
 
 
-def projected_descent_tokens_(
-    W: Tensor, X: Tensor, U: Tensor, eta: float, *, reading: str = "derived"
+def projected_descent_chunk_(
+    W: Tensor,
+    X: Tensor,
+    U: Tensor,
+    eta: float | Tensor,
+    alpha: Tensor | None = None,
+    *,
+    reading: str = "derived",
 ) -> None:
-    """Take one step of Eq. 28 for each token in turn, in place: the order of rows matters.
+    """Take one step of Eq. 28 for each token of a chunk in turn, in place: their order matters.
 
-    Shapes: W (d_out, d_in); X (C, d_in); U (C, d_out), frozen. `reading` is one of READINGS.
-    Computed in the compact form: e_t = c_t (W x_t - sum_{s<t} e_s (x_s . x_t)) + b_t u_t and
-    W <- W - E^T X, which re-orders the loop exactly.
+        W_t = alpha_t W_{t-1} - (c_t W_{t-1} x_t + b_t u_t) x_t^T
+    Shapes: W (d_out, d_in); X (C, d_in); U (C, d_out), frozen; eta (C,) or a number; alpha (C,),
+    retention, 1 if None. `reading` is one of READINGS. Computed in the compact form, which
+    re-orders the loop exactly: a triangular solve in the tokens, one pass over W.
     """
     one_of("reading", reading, READINGS)
-    in_place("projected_descent_tokens_", W)
-    _tokens(W, X, U, eta, reading)
+    in_place("projected_descent_chunk_", W)
+    rates = torch.as_tensor(eta, dtype=wide(W).dtype, device=W.device).expand(X.shape[0])
+    _chunk(W, X, U, rates.contiguous(), alpha, reading)
 
 
 def coefficients(
@@ -130,25 +138,34 @@ def _fast_batch(W: Tensor, X: Tensor, U: Tensor, eta: float, reading: str) -> Re
     return launch("nl.projected_descent_batch", W, X, U, eta)
 
 
-def _plain_tokens(W: Tensor, X: Tensor, U: Tensor, eta: float, reading: str) -> None:
+def _plain_chunk(
+    W: Tensor, X: Tensor, U: Tensor, eta: Tensor, alpha: Tensor | None, reading: str
+) -> None:
     matrix = wide(W)
-    X, U = X.to(matrix.dtype), U.to(matrix.dtype)
-    W.copy_(matrix - token_errors(matrix, X, U, eta, reading).mT @ X)
+    kept = torch.ones_like(eta) if alpha is None else alpha.to(matrix.dtype)
+    W.copy_(after_tokens(matrix, X.to(matrix.dtype), U.to(matrix.dtype), eta, kept, reading))
 
 
-def token_errors(W: Tensor, X: Tensor, U: Tensor, eta: float | Tensor, reading: str) -> Tensor:
-    """Give the rows e_t with W' = W - E^T X after all tokens in turn, of shape (C, d_out).
+def after_tokens(
+    W: Tensor, X: Tensor, U: Tensor, eta: Tensor, alpha: Tensor, reading: str
+) -> Tensor:
+    """Give W after all tokens in turn; shapes as in `projected_descent_chunk_`, eta (C,).
 
-    E solves (I + D L) E = D X W^T + B U with D = diag(c_t), B = diag(b_t) and L the strictly
-    lower triangle of X X^T; unlike the form with D^{-1} it allows c_t = 0.
+    With p_ts = prod_{s<j<=t} alpha_j the errors e_t = c_t W_{t-1} x_t + b_t u_t solve
+        (I + D L) E = D diag(p_{t-1,0}) X W^T + B U,   L_ts = p_{t-1,s} (x_t . x_s) for s < t
+    and W_C = p_C0 W - sum_s p_Cs e_s x_s^T. Zeros in alpha and in c are allowed.
     """
-    c, b = coefficients(eta, (X * X).sum(-1), reading)
-    c, b = (_column(item, X) for item in (c, b))
-    lower = c * (X @ X.mT).tril(-1)
+    c, b = (_column(item, X) for item in coefficients(eta, (X * X).sum(-1), reading))
+    size = X.shape[0]
+    # Row t, column s of `passed`: what of token s (column 0: of W) is left after token t.
+    older = torch.ones(size + 1, size + 1, dtype=torch.bool, device=X.device).tril(-1)
+    stay = torch.cat([alpha.new_ones(1), alpha]).unsqueeze(-1)
+    passed = torch.where(older, stay, 1).cumprod(0).tril()
+    lower = c * ((X @ X.mT) * passed[:-1, 1:]).tril(-1)
     lower.diagonal().fill_(1)
-    return torch.linalg.solve_triangular(
-        lower, c * (X @ W.mT) + b * U, upper=False, unitriangular=True
-    )
+    read = passed[:-1, :1] * (X @ W.mT)
+    errors = torch.linalg.solve_triangular(lower, c * read + b * U, upper=False, unitriangular=True)
+    return passed[-1, 0] * W - (passed[-1, 1:].unsqueeze(-1) * errors).mT @ X
 
 
 def _column(value: float | Tensor, like: Tensor) -> Tensor:
@@ -169,6 +186,9 @@ _batch = operator(
     fast=_fast_batch,
     fake=nothing,
 )
-_tokens = operator(
-    "projected_descent_tokens_" + _SCHEMA.format(x="X", u="U"), _plain_tokens, fake=nothing
+_chunk = operator(
+    "projected_descent_chunk_(Tensor(a!) W, Tensor X, Tensor U, Tensor eta, Tensor? alpha, "
+    "str reading) -> ()",
+    _plain_chunk,
+    fake=nothing,
 )

@@ -1,1 +1,1 @@
-"""."""
+"""Several processes: sharded matrices re-formed, token-weighted means, what must be equal."""

@@ -1,0 +1,93 @@
+"""What a linear layer saw and was told: inputs x, and gradients u = dL/dy of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass
+class _Call:
+    """One forward call of a layer; the backward pass brings the second half."""
+
+    number: int
+    inputs: Tensor
+    surprise: Tensor | None = None
+
+
+class LayerCapture:
+    """Keeps x and u of every call of some `nn.Linear` layers between two steps.
+
+    Make it before the first forward pass, and after `fully_shard` where that is used. Calls that
+    autograd does not record (evaluation) are not kept; calls that a backward pass did not reach
+    are left out. Holds what autograd holds anyway, until `clear`. Register hooks only: the layers
+    compute as before.
+    """
+
+    def __init__(self, module: nn.Module, only: Iterable[nn.Linear] | None = None) -> None:
+        """Hook the linear layers of a module, or some of them; ValueError where there are none."""
+        layers = [item for item in module.modules() if isinstance(item, nn.Linear)]
+        if only is not None:
+            wanted = {id(item) for item in only}
+            layers = [item for item in layers if id(item) in wanted]
+        if not layers:
+            raise ValueError("LayerCapture: the module has no nn.Linear among those asked for")
+        self._layers = layers
+        self._calls: dict[int, list[_Call]] = {id(layer): [] for layer in layers}
+        self._count = 0
+        self._hooks = [layer.register_forward_hook(self._seen) for layer in layers]
+
+    def weights(self) -> list[Tensor]:
+        """Return the layers' weights, each once; biases are another optimizer's."""
+        return list({id(layer.weight): layer.weight for layer in self._layers}.values())
+
+    def rows(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Return X (B, d_in) and U (B, d_out) of a weight, in the order of the forward calls.
+
+        All leading dimensions of a call are rows. Raises KeyError for a weight that is not
+        captured, RuntimeError where no call of it was differentiated.
+        """
+        layers = [layer for layer in self._layers if layer.weight is weight]
+        if not layers:
+            raise KeyError("the weight is not one of the captured layers'")
+        calls = [call for layer in layers for call in self._calls[id(layer)]]
+        pairs = [
+            (call.inputs.flatten(0, -2), call.surprise.flatten(0, -2))
+            for call in sorted(calls, key=lambda call: call.number)
+            if call.surprise is not None
+        ]
+        if not pairs:
+            raise RuntimeError(
+                f"no call of the layer with weight {tuple(weight.shape)} was differentiated since "
+                "the last step: make the LayerCapture before the forward pass"
+            )
+        return torch.cat([x for x, _ in pairs]), torch.cat([u for _, u in pairs])
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        for calls in self._calls.values():
+            calls.clear()
+
+    def remove(self) -> None:
+        """Take the hooks off the layers again."""
+        for hook in self._hooks:
+            hook.remove()
+        self.clear()
+
+    def _seen(self, layer: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+        if not output.requires_grad:
+            return
+        inputs = args[0].detach()
+        call = _Call(self._count, inputs.unsqueeze(0) if inputs.ndim == 1 else inputs)
+        self._count += 1
+        self._calls[id(layer)].append(call)
+
+        def keep(gradient: Tensor) -> None:
+            surprise = gradient.detach()
+            call.surprise = surprise.unsqueeze(0) if surprise.ndim == 1 else surprise
+
+        output.register_hook(keep)
