@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import Where
+from trueup.gates.neighbours import almost
 from trueup.gates.profile.rules import Profile
 from trueup.gates.read.sources.forms import without_codec
 
@@ -48,7 +49,7 @@ def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector
     root = Path(os.path.realpath(path))
     found: list[Found] = []
     for relative in _files(root, name, collector):
-        kind = kind_of(relative, profile)
+        kind = wanted(relative, name, profile, collector)
         if kind is None:
             continue
         target = Path(os.path.realpath(root / relative))
@@ -65,6 +66,17 @@ def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector
             fix="name the file itself, or add its pattern to the profile",
         )  # fmt: skip
     return found
+
+
+def wanted(relative: str, name: str, profile: Profile, collector: Collector) -> str | None:
+    """The kind of artifact that a file in a run directory is; what only comes close is told."""
+    kind = kind_of(relative, profile)
+    if kind is None:
+        close = almost(relative, lambda plain: kind_of(plain, profile) is not None)
+        if close is not None:
+            got = f"a name close to {close}"
+            collector.of_kind("artifact_unread", _join(name, relative), Where(), got)
+    return kind
 
 
 def _join(name: str, relative: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trueup.gates.artifacts import Found, find_artifacts, kind_of
+from trueup.gates.artifacts import Found, find_artifacts, wanted
 from trueup.gates.documents.run import Run
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import ArtifactInfo, RuleOutcome, Verdict, Where
@@ -64,11 +64,13 @@ def judge(
     name = os.fspath(path)
     if not is_url(name):
         return _judge(Path(name), name, loaded, collector, progress, how)
+    from trueup.gates.read.sources.names import shown
     from trueup.gates.read.sources.remote import fetched
 
+    folder = shown(name).split("?", 1)[0].rstrip("/")
     with fetched(
-        name, lambda relative: kind_of(relative, loaded) is not None, how.limits,
-        collector.of_fault,
+        name, lambda relative: wanted(relative, folder, loaded, collector) is not None,
+        how.limits, collector.of_fault,
     ) as copy:  # fmt: skip
         return _judge(copy.path, copy.name, loaded, collector, progress, how)
 
@@ -200,11 +202,11 @@ def _refusals(judged: _Parts, collector: Collector) -> None:
 def _missing(run: Run, collector: Collector) -> None:
     """A kind of artifact that the profile requires of a run directory."""
     there = {artifact.kind for artifact in run.artifacts}
-    for wanted in run.profile.artifacts:
-        if wanted.required and wanted.kind not in there:
+    for kind in run.profile.artifacts:
+        if kind.required and kind.kind not in there:
             collector.of_kind(
-                "artifact_missing", run.name, Where(key=wanted.kind),
-                f"no file matches {', '.join(wanted.patterns)}",
+                "artifact_missing", run.name, Where(key=kind.kind),
+                f"no file matches {', '.join(kind.patterns)}",
             )  # fmt: skip
 
 

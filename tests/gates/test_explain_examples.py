@@ -24,7 +24,7 @@ id = "mine"
 summary = "one rule"
 [[artifact]]
 kind = "telemetry"
-patterns = ["telemetry*"]
+patterns = ["telemetry*.json", "telemetry*.jsonl"]
 [[artifact]]
 kind = "metadata"
 patterns = ["*.meta.json"]

@@ -65,6 +65,7 @@ def test_a_folder_gives_the_verdict_of_its_local_copy(
         "telemetry.csv": BAD.read_bytes(),
         "deep/er/telemetry.jsonl.gz": LINES,
         "notes.txt": b"not an artifact",
+        "old/telemetry.csv.1": b"read under another name",
         ".hidden/telemetry.csv": b"not looked at",
     }.items():
         fs.pipe(f"{root}/{name}", content)
@@ -76,7 +77,9 @@ def test_a_folder_gives_the_verdict_of_its_local_copy(
     assert [artifact.path for artifact in there.artifacts] == [
         f"{url}/telemetry.csv", f"{url}/deep/er/telemetry.jsonl.gz"
     ]  # fmt: skip
-    assert {finding.artifact for finding in there.findings} == {f"{url}/telemetry.csv"}
+    assert {finding.artifact for finding in there.findings} == {
+        f"{url}/telemetry.csv", f"{url}/old/telemetry.csv.1"
+    }  # fmt: skip
     assert list(temporary.iterdir()) == []
 
 
