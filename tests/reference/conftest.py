@@ -17,7 +17,7 @@ CONSTANTS = ("eps", "fast_alpha", "slow_alpha")
 
 
 def _sizes_of(shape: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sizes[entry] if entry in sizes else int(entry) for entry in shape)
+    return tuple(int(eval(entry, {"__builtins__": {}}, dict(sizes))) for entry in shape)
 
 
 @pytest.fixture
@@ -32,6 +32,10 @@ def draw() -> Draw:
             shape, domain = _sizes_of(symbol.shape, sizes), symbol.domain
             if domain.kind == "real":
                 value = rng.standard_normal(shape)
+            elif domain.kind == "index":
+                value = rng.integers(0, sizes[str(domain.axis)], shape)
+            elif domain.kind == "mask":
+                value = rng.integers(0, 2, shape).astype(np.float64)
             else:
                 value = rng.uniform(domain.low or 0.0, domain.high or 1.0, shape)
             values[symbol.name] = value if shape else float(value)
