@@ -27,9 +27,8 @@ def test_attention_is_the_reference(reading: str, T: int, with_mask: bool) -> No
     q, k, v, M_0 = sequences(2, T, 3, 4)
     mask = torch.rand(2, T) > 0.4 if with_mask else None
     y, M = linear_attention(q, k, v, M_0, mask, reading=reading)
-    given = [item.numpy() for item in (q, k, v)]
     writes = None if mask is None else mask.double().numpy()
-    want = reference(*given, M_0.numpy(), writes, reading=reading)
+    want = reference(q.numpy(), k.numpy(), v.numpy(), M_0.numpy(), writes, reading=reading)
     np.testing.assert_allclose(y.numpy(), want[0], rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(M.numpy(), want[1], rtol=1e-11, atol=1e-11)
 

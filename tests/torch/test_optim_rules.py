@@ -218,6 +218,6 @@ def test_wrong_calls_are_told() -> None:
         newton_schulz(torch.ones(3))
     with pytest.raises(ValueError, match="quintic5, or cubicN"):
         newton_schulz(torch.ones(3, 3), poly="septic")
+    one = torch.ones(2, 2)
     with pytest.raises(ValueError, match="expected one of dot_self"):
-        one = torch.ones(2, 2)
         deep_momentum_(one, one, one, one, 0.9, 0.1, inner="dot")

@@ -1,0 +1,115 @@
+"""Online writes of a linear memory, chunk by chunk, and what is differentiated through them.
+
+`write.grad` says which derivatives exist; values are the same bits in all three:
+    through           the memory after a write is a function of everything it was made of
+    straight_through  W_c = W_{c-1} + stop(change): derivatives pass to the memory before alone
+    detached          the memory after a write is a constant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from trueup.kernels.torch.ops.attention import READINGS, linear_attention
+from trueup.kernels.torch.ops.registry import one_of
+from trueup.kernels.torch.ops.writes import online_write
+
+MODES = ("through", "straight_through", "detached")
+RULES = {"dot": 0.0, "l2": 1.0, "dgd": 2.0}
+"""Inner rules, and how strongly each pulls the memory's own reading back (see `online_write`)."""
+Watch = Callable[[Tensor], None]
+
+
+def linear_memory(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    M_0: Tensor,
+    eta: Tensor | None = None,
+    *,
+    rule: str = "attention",
+    chunk: int = 64,
+    write_grad: str = "straight_through",
+    read: str | None = None,
+    mask: Tensor | None = None,
+    checkpoint_every: int = 0,
+    watch: Watch | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Read and write a linear memory: y, and the memory after the last token.
+
+    Rules: `attention`, Eq. 13-14, written token by token (`chunk` and `eta` play no part); with
+    one inner step for each chunk, at the chunk-start memory, `dot` (Eq. 15 with eta), `l2`
+    (section 5: a gradient step on 1/2 |M K - V|^2) or `dgd` (Eq. 28 with u = M k - v).
+    Shapes: q, k (N, T, d_k); v, y (N, T, d_v); M_0 (N, d_v, d_k); eta 0-d; mask (N, T), false where
+    a token does not write. `read`: `post`, a token reads what its own chunk wrote (default of
+    `attention`), or `pre` (default of the others). `write_grad` is one of MODES.
+    `checkpoint_every` n > 0 keeps the memory of every n-th chunk alone for the backward pass and
+    computes the others again. `watch` is called with each tensor that carries an earlier memory
+    to later tokens. Raises ValueError for options that do not exist.
+    """
+    one_of("write_grad", write_grad, MODES)
+    one_of("rule", rule, ("attention", *RULES))
+    if mask is not None:
+        writes = mask.bool().unsqueeze(-1)
+        k, v = torch.where(writes, k, 0), torch.where(writes, v, 0)
+    if rule == "attention":
+        return _attention(q, k, v, M_0, write_grad, read or "post", watch)
+    if eta is None:
+        raise ValueError(f"rule {rule} needs eta")
+    one_of("read", read or "pre", READINGS)
+    if chunk < 1:
+        raise ValueError(f"chunk: got {chunk}, expected 1 or more")
+
+    def segment(M: Tensor, q: Tensor, k: Tensor, v: Tensor, eta: Tensor) -> tuple[Tensor, Tensor]:
+        outputs = []
+        for queries, keys, values in zip(*(x.split(chunk, 1) for x in (q, k, v)), strict=True):
+            written = _written(M, keys, values, eta, RULES[rule], write_grad)
+            outputs.append(queries @ (written if read == "post" else M).mT)
+            M = written
+            if watch is not None:
+                watch(M)
+        return torch.cat(outputs, 1), M
+
+    if not checkpoint_every:
+        return segment(M_0, q, k, v, eta)
+    outputs, M = [], M_0
+    size = chunk * checkpoint_every
+    for part in zip(*(x.split(size, 1) for x in (q, k, v)), strict=True):
+        y, M = checkpoint(segment, M, *part, eta, use_reentrant=False, preserve_rng_state=False)
+        outputs.append(y)
+    return torch.cat(outputs, 1), M
+
+
+def _written(M: Tensor, k: Tensor, v: Tensor, eta: Tensor, pull: float, write_grad: str) -> Tensor:
+    written = online_write(M, k, v, eta, pull=pull)
+    if write_grad == "through":
+        return written
+    if write_grad == "detached":
+        return written.detach()
+    return written.detach() + (M - M.detach())  # adds 0: the value is that of `through`
+
+
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    M_0: Tensor,
+    write_grad: str,
+    read: str,
+    watch: Watch | None,
+) -> tuple[Tensor, Tensor]:
+    if write_grad != "through":
+        k, v = k.detach(), v.detach()
+    start = M_0.detach() if write_grad == "detached" else M_0 + 0
+    if watch is not None:
+        watch(start)
+    y, M = linear_attention(q, k, v, start, reading=read)
+    if write_grad == "detached" and read == "pre":
+        # The first token reads M_0 itself, before any write.
+        first = q[:, :1] @ (M_0 - M_0.detach()).mT
+        y = torch.cat([y[:, :1] + first, y[:, 1:]], 1)
+    return y, M
