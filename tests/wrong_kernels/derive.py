@@ -11,6 +11,7 @@ read and run as it stands; a test holds the committed files to what this makes. 
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 KERNELS = HERE.parent.parent / "kernels"
+_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
 class EditError(Exception):
@@ -45,10 +47,29 @@ def derive(folder: Path) -> dict[str, str]:
             )
         texts[name] = texts[name].replace(edit["find"], edit["replace"])
         touched.add(name)
+    touched |= _between(texts, touched)
     texts["contract.toml"] = _contract(texts["contract.toml"], base, folder.name)
     why = tomllib.loads((folder / "expect.toml").read_text())["why"]
     texts["kernel.cu"] = f"// WRONG ON PURPOSE: {why}\n//\n{texts['kernel.cu']}"
     return {name: texts[name] for name in sorted(touched)}
+
+
+def _between(texts: dict[str, str], touched: set[str]) -> set[str]:
+    """Headers through which the kernel includes a touched one: a quoted include looks beside the
+    file that has it first, so they must lie beside the touched one.
+    """
+    includes = {name: set(_INCLUDE.findall(text)) for name, text in texts.items()}
+    reached: set[str] = set()
+    new = {"kernel.cu"}
+    while new:
+        reached |= new
+        new = {name for at in new for name in includes.get(at, ())} - reached
+    found: set[str] = set()
+    while True:
+        more = {name for name in reached if includes.get(name, set()) & (touched | found)}
+        if more <= found:
+            return found
+        found |= more
 
 
 def _sources(base: Path) -> Iterator[tuple[str, Path]]:

@@ -14,7 +14,7 @@
 // Work         4 d_out^2 d_in multiply-adds: bound by arithmetic from d_out of about 64
 // Determinism  bitwise: each element is one chain of fmaf in index order; no atomics
 // Numerics     float32; m' = fmaf(-eta, (A g)_ij, alpha m_ij)
-#include "gemm.cuh"
+#include "momentum_step.cuh"
 
 namespace {
 
@@ -35,39 +35,6 @@ __device__ __forceinline__ void residual(const float* m, const float* g, const f
   };
   trueup::gemm<kEdge, kEdge, kDepth, 1, trueup::Second::kTransposed, kVector>(
       m, g, {d_out, d_out, d_in}, pool, emit);
-}
-
-__device__ __forceinline__ void step_one(float* m, float* W, float alpha, float eta, float s) {
-  const float next = alpha * *m - s;
-  *m = next;
-  *W += next;
-}
-
-template <bool kVector>
-__device__ __forceinline__ void apply(float* m, float* W, const float* g, const float* A,
-                                      float alpha, float eta, unsigned d_out, unsigned d_in,
-                                      float4* pool) {
-  const auto emit = [=](unsigned row, unsigned column, float4 s) {
-    float* const m_at = m + static_cast<size_t>(row) * d_in + column;
-    float* const W_at = W + static_cast<size_t>(row) * d_in + column;
-    if constexpr (kVector) {
-      const float4 m4 = trueup::load<trueup::Reuse::kOnce>(reinterpret_cast<float4*>(m_at));
-      const float4 W4 = trueup::load<trueup::Reuse::kOnce>(reinterpret_cast<float4*>(W_at));
-      const float4 next = trueup::fma_quad(
-          -1.0f, s, {alpha * m4.x, alpha * m4.y, alpha * m4.z, alpha * m4.w});
-      trueup::store_once(reinterpret_cast<float4*>(m_at), next);
-      trueup::store_once(reinterpret_cast<float4*>(W_at), float4{W4.x + next.x, W4.y + next.y,
-                                                                 W4.z + next.z, W4.w + next.w});
-    } else {
-      const unsigned left = d_in - column;
-      step_one(m_at, W_at, alpha, eta, s.x);
-      if (left > 1) step_one(m_at + 1, W_at + 1, alpha, eta, s.y);
-      if (left > 2) step_one(m_at + 2, W_at + 2, alpha, eta, s.z);
-      if (left > 3) step_one(m_at + 3, W_at + 3, alpha, eta, s.w);
-    }
-  };
-  trueup::gemm<kEdge, kEdge, kDepth, 1, trueup::Second::kPlain, kVector>(
-      A, g, {d_out, d_in, d_out}, pool, emit);
 }
 
 }  // namespace
@@ -92,8 +59,8 @@ extern "C" __global__ void __launch_bounds__(Tile::kThreads, 2)
   const bool vector = d_in % 4 == 0 && d_out % 4 == 0 && trueup::aligned16(m) &&
                       trueup::aligned16(W) && trueup::aligned16(g) && trueup::aligned16(A);
   if (vector) {
-    apply<true>(m, W, g, A, alpha, eta, d_out, d_in, pool);
+    trueup::momentum_step<kEdge, kEdge, kDepth, true>(m, W, g, A, alpha, eta, d_out, d_in, pool);
   } else {
-    apply<false>(m, W, g, A, alpha, eta, d_out, d_in, pool);
+    trueup::momentum_step<kEdge, kEdge, kDepth, false>(m, W, g, A, alpha, eta, d_out, d_in, pool);
   }
 }
