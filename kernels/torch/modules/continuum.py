@@ -142,8 +142,10 @@ class ContinuumMemory(nn.Module):
 
         `layer{L}.cms.{level}.*`: `grad_norm` sums the gradients' norms over tensors and applied
         updates (and sequences), `gate_hit`, `gate_hits` and `updates_applied` count them,
-        `chunk_tokens` their token positions. A level without update, pending or lost tokens is
-        absent: absence is not zero.
+        `chunk_tokens` their token positions; `surprise_value` is the mean error norm of the
+        last chunk that was applied, or else blocked.
+        A level without update, pending or lost tokens is absent: absence is not zero. A gate that
+        blocked every chunk adds `layer{L}.gate.{level}.gate_hit` = 0.
         """
         row: dict[str, float | int] = {}
         for level in self.levels:
@@ -152,7 +154,9 @@ class ContinuumMemory(nn.Module):
             self._reported[name] = Counters(**asdict(level.counters))
             if any(asdict(new).values()) or level.kept.count:
                 row |= _keys(f"layer{layer}.cms.{name}", level, new)
-            level.grad_norm = 0.0
+            if new.gated and not new.updates:
+                row[f"layer{layer}.gate.{name}.gate_hit"] = 0
+            level.forget_signals()
         return row
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -278,6 +282,7 @@ def _keys(prefix: str, level: MemoryLevel, new: Counters) -> dict[str, float | i
         f"{prefix}.tokens_gated": new.gated,
         f"{prefix}.tokens_masked": new.masked,
     }
-    if level.surprise is not None:
-        row[f"{prefix}.surprise_value"] = level.surprise
+    surprise = level.blocked if level.surprise is None else level.surprise
+    if surprise is not None:
+        row[f"{prefix}.surprise_value"] = float(surprise)
     return row

@@ -89,7 +89,8 @@ class MemoryLevel(nn.Module):
         self.counters = Counters()
         self.first = False
         self.grad_norm: float | Tensor = 0.0
-        self.surprise: float | None = None
+        self.surprise: Tensor | None = None
+        self.blocked: Tensor | None = None
 
     def weights(self) -> tuple[Tensor, Tensor]:
         """Return W1 (S, h, d) and W2 (S, d, h); S is 1 where all sequences share them."""
@@ -138,12 +139,15 @@ class MemoryLevel(nn.Module):
         if masked and not bool(open_.any()):  # without a mask nothing waits for the device
             self.counters.masked += size
             return
+        surprise = self._mean_norm(delta, ranks)
         if threshold is not None:
-            open_ = open_ & self._gate(delta, threshold, ranks)
+            open_ = open_ & (surprise >= threshold)
             if not bool(open_.any()):
+                self.blocked = surprise.mean()
                 self.counters.gated += size
                 return
         self._step(x, delta, number if mean else torch.ones_like(number), open_, form, ranks)
+        self.surprise = torch.where(open_, surprise, 0).sum() / open_.sum()
         self.counters.updates += 1
         self.counters.consumed += size
         self.counters.flushed += size if flushed else 0
@@ -152,13 +156,11 @@ class MemoryLevel(nn.Module):
         """Sum (N,) over the batch where it shares one state, to (1,)."""
         return values.sum(0, keepdim=True) if self.sequences is None else values
 
-    def _gate(self, delta: Tensor, threshold: float, ranks: Ranks) -> Tensor:
-        """Tell which states' mean error norm, over all positions, reaches the threshold."""
+    def _mean_norm(self, delta: Tensor, ranks: Ranks) -> Tensor:
+        """Give each state's mean error norm over all positions of the chunk, masked ones too."""
         norms = self._per_state(delta.norm(dim=-1).sum(1))
         places = self._per_state(norms.new_full((delta.shape[0],), float(delta.shape[1])))
-        surprise = sum_over(norms, ranks) / sum_over(places, ranks)
-        self.surprise = float(surprise.mean())
-        return surprise >= threshold
+        return sum_over(norms, ranks) / sum_over(places, ranks)
 
     def _step(
         self,
@@ -195,10 +197,14 @@ class MemoryLevel(nn.Module):
     def reset(self) -> None:
         """Forget what waits, momentum, counters, and the sequences' changes; keep parameters."""
         self.kept, self.counters, self.first = Kept(), Counters(), False
-        self.grad_norm, self.surprise = 0.0, None
+        self.forget_signals()
         for name, buffer in self.named_buffers():
             if name.startswith(("delta", "momentum")):
                 buffer.zero_()
+
+    def forget_signals(self) -> None:
+        """Start the signals of the next telemetry row: gradient norm, surprise read or blocked."""
+        self.grad_norm, self.surprise, self.blocked = 0.0, None, None
 
     def get_extra_state(self) -> dict[str, Any]:
         """Give what is no tensor of fixed shape: kept tokens, counters, the clock's first tick."""
