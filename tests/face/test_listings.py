@@ -24,6 +24,8 @@ def test_every_equation_is_listed_with_its_readings_and_kernels() -> None:
     for equation in catalogue():
         assert equation.id in result.stdout
         assert f"{equation.default_reading}*" in result.stdout
+    assert "(preprint, seen in two transcriptions" in result.stdout
+    assert "(as printed, corrected)" in result.stdout
     assert "nl.delta_momentum (derived)" in result.stdout
 
 

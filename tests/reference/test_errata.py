@@ -66,6 +66,18 @@ def test_every_erratum_of_the_print_stands_at_an_equation() -> None:
     assert used >= {f"E{number}" for number in range(1, 26)}
 
 
+def test_every_numbered_equation_of_the_print_is_listed() -> None:
+    """Eq. 2 is a definition without an algorithm: it is listed with its first step, Eq. 3-4."""
+    print_ = [entry for entry in EQUATIONS if entry.source == "Nested Learning, NeurIPS 2025"]
+    numbers = {number for entry in print_ for number in entry.numbers}
+    assert numbers == {str(number) for number in range(1, 32)}
+
+
+def test_what_only_the_preprint_has_says_so_in_source_and_grade() -> None:
+    for entry in EQUATIONS:
+        assert ("preprint" in entry.source) == (entry.grade.startswith("preprint")), entry.id
+
+
 @pytest.mark.parametrize(("entry", "told"), COINCIDE)
 def test_forms_coincide_on_the_family_that_is_said_to_draw_it(
     entry: Equation, told: Coincidence, draw: Any

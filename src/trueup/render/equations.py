@@ -31,7 +31,7 @@ def show_equations(equations: Sequence[Equation], claims: Sequence[Claim], out: 
     for equation in equations:
         cells = (
             equation.id,
-            _source(equation),
+            f"{_source(equation)}\n({equation.grade})" if equation.grade else _source(equation),
             _readings(equation),
             ", ".join(equation.wrong),
             "\n".join(_claimed(equation, claims)),
