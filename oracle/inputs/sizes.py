@@ -2,11 +2,13 @@
 
 Each axis visits 1, the warp and its neighbours, every tile the launches mention and its
 neighbours, twice the largest tile plus one, and primes, one of them beyond what a block can keep in
-registers, while the other axes hold small ragged sizes that differ from one another.
+registers, while the other axes hold small ragged sizes that differ from one another. Where a launch's geometry
+takes the smaller or larger of several axes, one case has all of them just beyond the tile.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Mapping
 
@@ -51,6 +53,8 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
             }
             add({name: size if name == axis else others[name] for name in axes})
         add({name: _LONG if name == axis else (3, 1)[i > 1] for i, name in _ranked(axes, axis)})
+    for tile in sorted(_joint_tiles(contract))[:1]:
+        add({axis: tile + 1 + i for i, axis in enumerate(axes)})
     add(dict.fromkeys(axes, 1))
     for axis in axes:  # one step above the least of an axis, where limits leave no small sizes
         least = {name: nearest(limits[name], 1) for name in axes}
@@ -102,6 +106,22 @@ def _tiles(contract: Contract, axis: str) -> set[int]:
         if len(constant) == len(launch.block):
             tiles.add(math.prod(constant))
     return {tile for tile in tiles if 1 < tile <= _LARGEST_TILE}
+
+
+def _joint_tiles(contract: Contract) -> set[int]:
+    """Find tiles of min(r, c) and its like: a second one takes every axis beyond the first."""
+    tiles: set[int] = set()
+    for launch in contract.launches:
+        for expression in launch.grid:
+            for node in ast.walk(expression.tree):
+                if isinstance(node, ast.Call) and len(_axes_in(node, contract)) > 1:
+                    tiles |= set(expression.constants())
+    return {tile for tile in tiles if WARP <= tile <= _LARGEST_TILE}
+
+
+def _axes_in(call: ast.Call, contract: Contract) -> set[str]:
+    """Give the axes that min() or max() chooses from."""
+    return {arg.id for arg in call.args if isinstance(arg, ast.Name) and arg.id in contract.axes}
 
 
 def _strides(contract: Contract) -> set[int]:

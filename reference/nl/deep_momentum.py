@@ -181,7 +181,7 @@ def _without_memory(A1: F64, A2: F64, W: F64, g: F64, alpha: float, reading: str
     """Give the first step from rest of two rules that claim Eq. 23 and learn nothing from g."""
     if reading == "tanh_of_gradient":
         return A1, A2, W - (1 - alpha) * np.tanh(g)
-    mean: Scalar = np.mean(g)
+    mean = np.mean(g)
     spread: Scalar = np.sqrt(np.mean((g - mean) ** 2))
     size: Scalar = np.sqrt(np.sum(g * g)) / (g.shape[0] * g.shape[1])
     # The summaries go through the first hidden unit; those of a momentum at rest are zero.

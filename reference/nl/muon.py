@@ -15,10 +15,8 @@ from trueup.reference.nl.muon_families import FAMILIES
 from trueup.reference.nl.newton_schulz import (
     EPS,
     newton_schulz,
-    newton_schulz_gram_right,
     newton_schulz_horner,
     newton_schulz_scaled_late,
-    newton_schulz_untransposed,
 )
 from trueup.reference.symbols import F64, Domain, Symbol
 
@@ -48,12 +46,7 @@ WRONG_FORMULAS = {
 }
 WRONG = tuple(WRONG_FORMULAS)
 Orthogonalise = Callable[..., F64]
-OTHER_FORMS: tuple[Orthogonalise, ...] = (
-    newton_schulz_horner,
-    newton_schulz_untransposed,
-    newton_schulz_gram_right,
-    newton_schulz_scaled_late,
-)
+OTHER_FORMS: tuple[Orthogonalise, ...] = (newton_schulz_horner, newton_schulz_scaled_late)
 
 
 def muon_by(

@@ -57,21 +57,6 @@ def newton_schulz_horner(G: F64, eps: float = EPS, *, reading: str = "quintic5")
     return X.T if G.shape[0] > G.shape[1] else X
 
 
-def newton_schulz_untransposed(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
-    """Never transpose: the polynomial is the same with the larger Gram matrix."""
-    return _iterate(_normalised(G, eps, reading), *_polynomial(reading))
-
-
-def newton_schulz_gram_right(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
-    """Multiply from the right: X (a I + b B + c B^2) with B = X^T X; transposed where tall."""
-    steps, (a, b, c) = _polynomial(reading)
-    X = _normalised(G.T if G.shape[0] > G.shape[1] else G, eps, reading)
-    for _ in range(steps):
-        B = X.T @ X
-        X = a * X + X @ (b * B + c * (B @ B) if c else b * B)
-    return X.T if G.shape[0] > G.shape[1] else X
-
-
 def newton_schulz_scaled_late(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
     """Never store G / |G|: the first step works on G itself, scaled where its sums are done."""
     steps, (a, b, c) = _polynomial(reading)
@@ -90,8 +75,6 @@ def _forms() -> dict[str, tuple[partial[F64], ...]]:
             partial(function, reading=reading)
             for function in (
                 newton_schulz_horner,
-                newton_schulz_untransposed,
-                newton_schulz_gram_right,
                 newton_schulz_scaled_late,
             )
         )

@@ -107,6 +107,12 @@ def test_large_least_sizes_leave_more_than_one_size(tmp_path: Path) -> None:
     assert {"m": 512, "n": 513} in sizes
 
 
+def test_a_launch_over_the_smaller_axis_is_tried_with_both_beyond_its_tile(tmp_path: Path) -> None:
+    path = rows(tmp_path, "")
+    path.write_text(path.read_text().replace("grid = 64", 'grid = "ceil(min(m, n) / 48)"'))
+    assert {"m": 49, "n": 50} in boundary_sizes(load_contract(path))
+
+
 def test_every_output_must_be_rejectable_by_itself(make: Make) -> None:
     """Nothing rejects a wrong output where the right one is 0 everywhere."""
     zero = REFERENCE.replace("return a * x + 1.0", "return 0.0 * (a * x)")

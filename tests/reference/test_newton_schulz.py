@@ -216,28 +216,28 @@ def polynomial_matrix(X: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shape", [(160, 160), (320, 80)], ids=str)
-def test_wrong_numbers_of_steps_are_far_away_in_relative_terms(shape: tuple[int, int]) -> None:
-    """Section 4.1: 4 or 6 steps and the polar factor are 0.16-0.37 away, a = 3.5 about 0.10."""
+def test_wrong_steps_and_coefficients_are_far_beyond_the_spread_of_bf16(
+    shape: tuple[int, int],
+) -> None:
+    """Section 4.1: bf16 is within 0.02 (fused) or 0.04; 4 or 6 steps and polar from 0.16 on."""
     G = np.random.default_rng(shape[0]).standard_normal(shape)
     want = newton_schulz(G)
     for reading in ("steps_4", "steps_6", "polar", "a_3.5"):
         off = np.linalg.norm(newton_schulz(G, reading=reading) - want) / np.linalg.norm(want)
-        low, high = (0.06, 0.15) if reading == "a_3.5" else (0.16, 0.37)
-        assert low <= round(float(off), 2) <= high, (reading, off)
+        assert off > (0.09 if reading == "a_3.5" else 0.16), reading
 
 
-@PROFILE
-@given(G=matrices, c=st.floats(0.5, 1e4))
-def test_n2_odd_and_scale_invariant(G: Any, c: float) -> None:
-    for reading in ("quintic5", "cubic3", "cubic5"):
-        want = newton_schulz(G, reading=reading)
-        np.testing.assert_array_equal(newton_schulz(-G, reading=reading), -want)
-        np.testing.assert_allclose(newton_schulz(c * G, reading=reading), want, atol=1e-12)
-
-
-@pytest.mark.parametrize("reading", READINGS)
-def test_n2_zero_gives_zero(reading: str) -> None:
-    np.testing.assert_array_equal(newton_schulz(np.zeros((3, 2)), reading=reading), 0.0)
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4)])
+def test_the_larger_gram_matrix_gives_the_same(shape: tuple[int, int]) -> None:
+    """Never transposed, and multiplied from the right: the polynomial is the same."""
+    G = np.random.default_rng(6).standard_normal(shape)
+    left = right = G / np.linalg.norm(G)
+    for _ in range(5):
+        left = polynomial_matrix(left)
+        B = right.T @ right
+        right = 3.4445 * right + right @ (-4.7750 * B + 2.0315 * (B @ B))
+    np.testing.assert_allclose(left, newton_schulz(G), atol=1e-13)
+    np.testing.assert_allclose(right, newton_schulz(G), atol=1e-13)
 
 
 @PROFILE

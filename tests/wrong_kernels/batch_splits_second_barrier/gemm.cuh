@@ -197,6 +197,11 @@ __device__ __forceinline__ void gemm_sums(float (&sum)[8][8], const float* A, co
                   AlongK<kVector, T::kQuadsB, T::kThreads, kBlockK>>::type right;
 
   const Place<T> place;
+#ifdef __CUHOST__  // there every thread takes its turn: one without an element need not multiply
+  const bool busy = first_m + place.row < size.m && first_n + place.column < size.n;
+#else
+  constexpr bool busy = true;
+#endif
   left.fetch(A, first_m, size.m, 0, size.k);
   right.fetch(B, first_n, size.n, 0, size.k);
   left.template put<T::kStrideA>(pool);
@@ -213,7 +218,7 @@ __device__ __forceinline__ void gemm_sums(float (&sum)[8][8], const float* A, co
     const float* const a = pool + turn * T::kStage + place.group * kSteps * T::kStrideA;
     const float* const b = pool + turn * T::kStage + kBlockK * T::kStrideA +
                            place.group * kSteps * T::kStrideB;
-    multiply<T, kBlockM, kBlockN, kSteps>(sum, a + place.row, b + place.column);
+    if (busy) multiply<T, kBlockM, kBlockN, kSteps>(sum, a + place.row, b + place.column);
     if (more) {
       turn ^= 1;
       left.template put<T::kStrideA>(pool + turn * T::kStage);

@@ -1,0 +1,294 @@
+// newton_schulz.cuh: the quintic Newton-Schulz iteration in float32, as launches that several
+// contracts share.
+//
+//   A = X X^T (X^T X where r > c),  B = b A + c A^2,  X <- a X + B X (X B where r > c),  5 times
+//
+// A and B are symmetric and n x n, n = min(r, c): only tiles on and below the diagonal are computed,
+// and each is stored twice, so that two of the three products cost half. Nothing is transposed.
+// G / max(|G|, eps) is never stored: the first step works on G, and scales where its sums are done.
+// The kernels of a contract, in order: one that gives partial sums of |G|^2 (its own, see
+// `partial_squares`), then gram_first, poly, apply_first, and four times gram, poly, apply; the last
+// apply may be its own as well (see `apply_tile`).
+// Launch: 256 threads a block, one block for each 128 x 128 tile: T (T + 1) / 2 blocks for gram and
+// poly, T = ceil(n / 128); ceil(r / 128) ceil(c / 128) for apply.
+// Determinism: chains of fmaf in index order; |G|^2 in a tree that depends on the sizes alone.
+#pragma once
+
+#include "gemm.cuh"
+
+namespace trueup {
+namespace ns {
+
+constexpr int kEdge = 128;
+constexpr int kDepth = 16;
+using Square = Tile<kEdge, kEdge, kDepth, 1>;
+
+constexpr float kA = 3.4445f, kB = -4.7750f, kC = 2.0315f;
+
+constexpr unsigned kMostPartials = 512;
+constexpr unsigned kEach = 2048;  // elements of a block of the norm, until there are kMostPartials
+
+__host__ __device__ constexpr unsigned partials_of(size_t elements) {
+  const size_t blocks = (elements + kEach - 1) / kEach;
+  return blocks < kMostPartials ? static_cast<unsigned>(blocks) : kMostPartials;
+}
+
+template <bool kVector>
+__device__ __forceinline__ void store_four(float* row, unsigned i, unsigned n, float4 v) {
+  if constexpr (kVector) {
+    if (i < n) *reinterpret_cast<float4*>(row + i) = v;
+  } else {
+    if (i < n) row[i] = v.x;
+    if (i + 1 < n) row[i + 1] = v.y;
+    if (i + 2 < n) row[i + 2] = v.z;
+    if (i + 3 < n) row[i + 3] = v.w;
+  }
+}
+
+// The four values from i on, of which `left` there are; 0 beyond. `vector`: as one quad.
+__device__ __forceinline__ float4 four(const float* from, size_t i, size_t left, bool vector) {
+  if (vector) return load<Reuse::kOnce>(reinterpret_cast<const float4*>(from + i));
+  return {from[i], left > 1 ? from[i + 1] : 0.0f, left > 2 ? from[i + 2] : 0.0f,
+          left > 3 ? from[i + 3] : 0.0f};
+}
+
+__device__ __forceinline__ void put_four(float* to, size_t i, size_t left, bool vector, float4 v) {
+  if (vector) {
+    *reinterpret_cast<float4*>(to + i) = v;
+  } else {
+    to[i] = v.x;
+    if (left > 1) to[i + 1] = v.y;
+    if (left > 2) to[i + 2] = v.z;
+    if (left > 3) to[i + 3] = v.w;
+  }
+}
+
+__device__ __forceinline__ float pick(float4 v, int place) {
+  return place == 0 ? v.x : place == 1 ? v.y : place == 2 ? v.z : v.w;
+}
+
+// Sums squares over the block's share of `elements`, into partials[blockIdx.x]; the grid is
+// partials_of(elements) blocks. four(i, left) gives the four values from i on, 0 beyond `left`.
+template <class Four>
+__device__ __forceinline__ void partial_squares(size_t elements, float* partials, float* slots,
+                                                Four four) {
+  float sum = 0.0f;
+  const size_t stride = static_cast<size_t>(gridDim.x) * blockDim.x * 4;
+#pragma unroll 4
+  for (size_t i = (static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * 4; i < elements;
+       i += stride) {
+    const float4 v = four(i, elements - i);
+    sum = dot_quad(v, v, sum);
+  }
+  sum = block_sum(sum, slots);
+  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+}
+
+// 1 / max(|G|, eps), the same bits in every thread of every block; NaN stays NaN.
+__device__ __forceinline__ float inverse_norm(const float* partials, unsigned count, float eps,
+                                              float* slots) {
+  float sum = 0.0f;
+  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) sum += partials[i];
+  const float norm = sqrtf(block_sum(sum, slots));
+  return 1.0f / (norm <= eps ? eps : norm);
+}
+
+// The tile of a block of a triangular grid: (row, column) with column <= row.
+struct Corner {
+  unsigned row, column;
+  __device__ __forceinline__ explicit Corner(unsigned block) {
+    row = static_cast<unsigned>((sqrtf(8.0f * static_cast<float>(block) + 1.0f) - 1.0f) / 2.0f);
+    while (row * (row + 1) / 2 > block) --row;
+    while ((row + 1) * (row + 2) / 2 <= block) ++row;
+    column = block - row * (row + 1) / 2;
+  }
+};
+
+// Stores value(row, column, quad of sums) of a tile below the diagonal, and its mirror image.
+template <class Value>
+__device__ __forceinline__ void store_symmetric(const float (&sum)[8][8], float* C, unsigned n,
+                                                Corner corner, Value value) {
+  const Place<Square> place;
+  const bool mirrored = corner.row != corner.column;
+  const bool vector = n % 4 == 0 && aligned16(C);
+  const auto store = [&](unsigned row, unsigned column, float4 v) {
+    float* const to = C + static_cast<size_t>(row) * n;
+    if (vector) {
+      store_four<true>(to, column, n, v);
+    } else {
+      store_four<false>(to, column, n, v);
+    }
+  };
+#pragma unroll
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    const unsigned row = corner.row * kEdge + place.row + quarter / 2 * (kEdge / 2);
+    const unsigned column = corner.column * kEdge + place.column + quarter % 2 * (kEdge / 2);
+    if (row >= n || column >= n) continue;
+    float4 v[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* const s = sum[4 * (quarter / 2) + i] + 4 * (quarter % 2);
+      v[i] = row + i < n ? value(row + i, column, float4{s[0], s[1], s[2], s[3]})
+                         : float4{0.0f, 0.0f, 0.0f, 0.0f};
+      if (row + i < n) store(row + i, column, v[i]);
+    }
+    if (!mirrored) continue;
+    store(column, row, {v[0].x, v[1].x, v[2].x, v[3].x});
+    if (column + 1 < n) store(column + 1, row, {v[0].y, v[1].y, v[2].y, v[3].y});
+    if (column + 2 < n) store(column + 2, row, {v[0].z, v[1].z, v[2].z, v[3].z});
+    if (column + 3 < n) store(column + 3, row, {v[0].w, v[1].w, v[2].w, v[3].w});
+  }
+}
+
+// A tile of scale X X^T, or of scale X^T X where r > c.
+template <bool kVector>
+__device__ __forceinline__ void gram_tile(const float* X, float* A, float scale, unsigned r,
+                                          unsigned c, float4* pool) {
+  const Corner corner(blockIdx.x);
+  float sum[8][8] = {};
+  if (r > c) {
+    gemm_sums<kEdge, kEdge, kDepth, 1, First::kTransposed, Second::kPlain, kVector>(
+        sum, X, X, {c, c, r}, corner.row * kEdge, corner.column * kEdge, pool);
+  } else {
+    gemm_sums<kEdge, kEdge, kDepth, 1, First::kPlain, Second::kTransposed, kVector>(
+        sum, X, X, {r, r, c}, corner.row * kEdge, corner.column * kEdge, pool);
+  }
+  store_symmetric(sum, A, r > c ? c : r, corner, [scale](unsigned, unsigned, float4 s) {
+    return float4{scale * s.x, scale * s.y, scale * s.z, scale * s.w};
+  });
+}
+
+__device__ __forceinline__ void gram(const float* X, float* A, float scale, unsigned r, unsigned c,
+                                     float4* pool) {
+  if (c % 4 == 0 && aligned16(X)) {
+    gram_tile<true>(X, A, scale, r, c, pool);
+  } else {
+    gram_tile<false>(X, A, scale, r, c, pool);
+  }
+}
+
+// A tile of b A + c A A.
+template <bool kVector>
+__device__ __forceinline__ void poly_tile(const float* A, float* B, unsigned n, float4* pool) {
+  const Corner corner(blockIdx.x);
+  float sum[8][8] = {};
+  gemm_sums<kEdge, kEdge, kDepth, 1, First::kPlain, Second::kTransposed, kVector>(
+      sum, A, A, {n, n, n}, corner.row * kEdge, corner.column * kEdge, pool);
+  store_symmetric(sum, B, n, corner, [=](unsigned row, unsigned column, float4 s) {
+    const float4 a = load_four<kVector>(A + static_cast<size_t>(row) * n, column, n);
+    return fma_quad(kB, a, {kC * s.x, kC * s.y, kC * s.z, kC * s.w});
+  });
+}
+
+// A tile of a X + B X, or of a X + X B where r > c; emit(row, column, quad) for each quad of it.
+template <class Emit>
+__device__ __forceinline__ void apply_tile(const float* X, const float* B, unsigned r, unsigned c,
+                                           float4* pool, Emit emit) {
+  const unsigned n = r > c ? c : r;
+  const bool vector = c % 4 == 0 && n % 4 == 0 && aligned16(X) && aligned16(B);
+  const float* const left = r > c ? X : B;
+  const float* const right = r > c ? B : X;
+  const unsigned across = (c - 1) / kEdge + 1;
+  const unsigned first_m = blockIdx.x / across * kEdge, first_n = blockIdx.x % across * kEdge;
+  if (vector) {
+    gemm_tile<kEdge, kEdge, kDepth, 1, First::kPlain, Second::kPlain, true>(
+        left, right, {r, c, n}, first_m, first_n, pool,
+        [=](unsigned row, unsigned column, float4 s) {
+          const float* const from = X + static_cast<size_t>(row) * c;
+          emit(row, column, fma_quad(kA, load_four<true>(from, column, c), s));
+        });
+  } else {
+    gemm_tile<kEdge, kEdge, kDepth, 1, First::kPlain, Second::kPlain, false>(
+        left, right, {r, c, n}, first_m, first_n, pool,
+        [=](unsigned row, unsigned column, float4 s) {
+          const float* const from = X + static_cast<size_t>(row) * c;
+          emit(row, column, fma_quad(kA, load_four<false>(from, column, c), s));
+        });
+  }
+}
+
+// Stores quads of a matrix with rows of c.
+struct Store {
+  float* to;
+  unsigned c;
+  float scale;
+  __device__ __forceinline__ void operator()(unsigned row, unsigned column, float4 v) const {
+    float* const at = to + static_cast<size_t>(row) * c;
+    v = {scale * v.x, scale * v.y, scale * v.z, scale * v.w};
+    if (c % 4 == 0 && aligned16(to)) {
+      store_four<true>(at, column, c, v);
+    } else {
+      store_four<false>(at, column, c, v);
+    }
+  }
+};
+
+// Changes four neighbours of a matrix with rows of c in place: change(offset, place of four, old).
+struct Change {
+  float* to;
+  unsigned c;
+  template <class New>
+  __device__ __forceinline__ void operator()(unsigned row, unsigned column, New change) const {
+    const size_t at = static_cast<size_t>(row) * c + column;
+    if (c % 4 == 0 && aligned16(to)) {
+      const float4 old = *reinterpret_cast<const float4*>(to + at);
+      *reinterpret_cast<float4*>(to + at) = {change(at, 0, old.x), change(at + 1, 1, old.y),
+                                             change(at + 2, 2, old.z), change(at + 3, 3, old.w)};
+    } else {
+#pragma unroll
+      for (int place = 0; place < 4; ++place) {
+        if (column + place < c) to[at + place] = change(at + place, place, to[at + place]);
+      }
+    }
+  }
+};
+
+}  // namespace ns
+}  // namespace trueup
+
+extern "C" __global__ void __launch_bounds__(trueup::ns::Square::kThreads, 2)
+    newton_schulz_gram_first(const float* __restrict__ G, const float* __restrict__ partials,
+                             float* __restrict__ A, float eps, int r, int c) {
+  __shared__ float4 pool[trueup::ns::Square::kQuadsShared];
+  __shared__ float slots[32];
+  const unsigned count = trueup::ns::partials_of(static_cast<size_t>(r) * c);
+  const float scale = trueup::ns::inverse_norm(partials, count, eps, slots);
+  trueup::ns::gram(G, A, scale * scale, r, c, pool);
+}
+
+extern "C" __global__ void __launch_bounds__(trueup::ns::Square::kThreads, 2)
+    newton_schulz_gram(const float* __restrict__ X, float* __restrict__ A, int r, int c) {
+  __shared__ float4 pool[trueup::ns::Square::kQuadsShared];
+  trueup::ns::gram(X, A, 1.0f, r, c, pool);
+}
+
+extern "C" __global__ void __launch_bounds__(trueup::ns::Square::kThreads, 2)
+    newton_schulz_poly(const float* __restrict__ A, float* __restrict__ B, int r, int c) {
+  __shared__ float4 pool[trueup::ns::Square::kQuadsShared];
+  const unsigned n = r > c ? c : r;
+  if (n % 4 == 0 && trueup::aligned16(A)) {
+    trueup::ns::poly_tile<true>(A, B, n, pool);
+  } else {
+    trueup::ns::poly_tile<false>(A, B, n, pool);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(trueup::ns::Square::kThreads, 2)
+    newton_schulz_apply_first(const float* __restrict__ G, const float* __restrict__ B,
+                              const float* __restrict__ partials, float* __restrict__ X, float eps,
+                              int r, int c) {
+  __shared__ float4 pool[trueup::ns::Square::kQuadsShared];
+  __shared__ float slots[32];
+  const unsigned count = trueup::ns::partials_of(static_cast<size_t>(r) * c);
+  const float scale = trueup::ns::inverse_norm(partials, count, eps, slots);
+  const trueup::ns::Store store{X, static_cast<unsigned>(c), scale};
+  trueup::ns::apply_tile(G, B, r, c, pool, store);
+}
+
+extern "C" __global__ void __launch_bounds__(trueup::ns::Square::kThreads, 2)
+    newton_schulz_apply(const float* __restrict__ X, const float* __restrict__ B,
+                        float* __restrict__ Y, int r, int c) {
+  __shared__ float4 pool[trueup::ns::Square::kQuadsShared];
+  const trueup::ns::Store store{Y, static_cast<unsigned>(c), 1.0f};
+  trueup::ns::apply_tile(X, B, r, c, pool, store);
+}
