@@ -92,3 +92,15 @@ def token_weighted(value: Tensor, tokens: int | Tensor, ranks: Ranks) -> Tensor:
     weighted = torch.where(count > 0, value, 0) * count
     total = sum_over(count, ranks)
     return sum_over(weighted, ranks) / total.clamp(min=1)
+
+
+def mean_weight(tokens: int | Tensor, ranks: Ranks) -> Tensor:
+    """Give n_r N / sum_r n_r, by which a rank multiplies its local mean loss.
+
+    The mean over N ranks of the gradients, which data parallel wrappers take, is then the gradient
+    of the mean over all active tokens, also where ranks hold different numbers of them.
+    """
+    count = torch.as_tensor(tokens, dtype=torch.float64)
+    if ranks.size > 1 and dist.get_backend(ranks.group) == "nccl":
+        count = count.cuda()
+    return (count * ranks.size / sum_over(count, ranks).clamp(min=1)).cpu()
