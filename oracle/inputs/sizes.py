@@ -2,8 +2,9 @@
 
 Each axis visits 1, the warp and its neighbours, every tile the launches mention and its
 neighbours, twice the largest tile plus one, and primes, one of them beyond what a block can keep in
-registers, while the other axes hold small ragged sizes that differ from one another. Where a launch's geometry
-takes the smaller or larger of several axes, one case has all of them just beyond the tile.
+registers, while the other axes hold small ragged sizes that differ from one another. Where a
+launch's geometry takes the smaller or larger of several axes, one case has all of them just beyond
+the tile.
 """
 
 from __future__ import annotations
