@@ -14,6 +14,12 @@ BY_ID = pytest.mark.parametrize("entry", EQUATIONS, ids=[entry.id for entry in E
 UNIT = Family("unit", "the ordinary draw", lambda rng, sizes, values: values)
 SHAPES = (
     {
+        "n_atoms": 5,
+        "n_actions": 4,
+        "n_steps": 3,
+        "n_tau": 3,
+        "n_target": 4,
+        "n_cos": 3,
         "d_out": 2,
         "d_in": 3,
         "B": 3,
@@ -41,6 +47,12 @@ SHAPES = (
         "K": 5,
     },
     {
+        "n_atoms": 7,
+        "n_actions": 3,
+        "n_steps": 1,
+        "n_tau": 5,
+        "n_target": 5,
+        "n_cos": 2,
         "d_out": 3,
         "d_in": 2,
         "B": 4,
@@ -68,6 +80,12 @@ SHAPES = (
         "K": 3,
     },
     {
+        "n_atoms": 3,
+        "n_actions": 5,
+        "n_steps": 4,
+        "n_tau": 2,
+        "n_target": 7,
+        "n_cos": 4,
         "d_out": 5,
         "d_in": 5,
         "B": 5,
@@ -95,6 +113,12 @@ SHAPES = (
         "K": 4,
     },
     {
+        "n_atoms": 9,
+        "n_actions": 4,
+        "n_steps": 2,
+        "n_tau": 4,
+        "n_target": 3,
+        "n_cos": 7,
         "d_out": 7,
         "d_in": 4,
         "B": 2,
@@ -124,6 +148,12 @@ SHAPES = (
 )
 DEGENERATE = (
     {
+        "n_atoms": 2,
+        "n_actions": 2,
+        "n_steps": 1,
+        "n_tau": 1,
+        "n_target": 2,
+        "n_cos": 2,
         "d_out": 1,
         "d_in": 4,
         "B": 1,
@@ -151,6 +181,12 @@ DEGENERATE = (
         "K": 1,
     },
     {
+        "n_atoms": 4,
+        "n_actions": 3,
+        "n_steps": 2,
+        "n_tau": 2,
+        "n_target": 1,
+        "n_cos": 3,
         "d_out": 4,
         "d_in": 1,
         "B": 2,
@@ -178,6 +214,12 @@ DEGENERATE = (
         "K": 2,
     },
     {
+        "n_atoms": 2,
+        "n_actions": 4,
+        "n_steps": 1,
+        "n_tau": 1,
+        "n_target": 1,
+        "n_cos": 1,
         "d_out": 1,
         "d_in": 1,
         "B": 1,
