@@ -36,11 +36,12 @@ def atoms(
     Shapes: support (..., 3), positions (n_atoms,), shift (...); returns (..., n_atoms). A shift of
     0 is skipped: adding +0 would change an atom at -0.
     """
-    low = support[..., 0:1]
+    low, number = support[..., 0:1], np.arange(n_atoms)
     if positions is None:
-        z = low + np.arange(n_atoms) * support[..., 2:3]
+        rise = number * support[..., 2:3]
     else:
-        z = low + positions * (support[..., 1:2] - low)
+        rise = positions * (support[..., 1:2] - low)
+    z = np.where(number == 0, low, low + rise)  # atom 0 is v_min, whatever delta_z is
     if shift is None:
         return z
     moved = shift[..., np.newaxis]
