@@ -62,3 +62,9 @@ def on_host(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
 @pytest.fixture(autouse=True)
 def one_seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def a_device_where_one_is_needed(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops import descent
 from trueup.kernels.torch.ops.descent import (
     BATCH_READINGS,
     READINGS,
@@ -84,24 +80,6 @@ def test_a_batch_is_the_reference(reading: str, size: int) -> None:
     want = projected_descent_batch(W.numpy(), X.numpy(), U.numpy(), 0.1, reading=reading)
     projected_descent_batch_(W, X, U, 0.1, reading=reading)
     np.testing.assert_allclose(W.numpy(), want, rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("name", ["projected_descent", "projected_descent_batch"])
-def test_the_shipped_kernel_through_the_cuda_function(
-    name: str, on_host: Callable[[str], Any]
-) -> None:
-    W, X, U = batch(1 if name == "projected_descent" else 5, 7, 37, torch.float32)
-    given = (X[0], U[0]) if name == "projected_descent" else (X, U)
-    calls: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-        "projected_descent": (descent._fast_single, descent._plain_single),
-        "projected_descent_batch": (descent._fast_batch, descent._plain_batch),
-    }
-    fast, plain = calls[name]
-    want = W.double()
-    plain(want, *(item.double() for item in given), 0.01, "derived")
-    assert fast(W, *given, 0.01, "derived") is None
-    torch.testing.assert_close(W.double(), want, rtol=1e-5, atol=1e-5)
-    assert on_host(f"nl.{name}")._loaded[0].launched
 
 
 def test_opcheck() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -71,30 +68,6 @@ def test_rank1_is_the_reference_and_the_full_form_of_an_outer_product(
     for got, expected, full in zip((m, W), want, (full_m, full_W), strict=True):
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(full.numpy(), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["delta_momentum", "delta_momentum_rank1"])
-def test_the_shipped_kernel_through_the_cuda_function(
-    name: str, on_host: Callable[[str], Any]
-) -> None:
-    """The CUDA function of the operator, its kernel on the host: one step, by the update's size."""
-    m, W, g, P = matrices(7, 37, torch.float32)
-    u, x = torch.randn(7), torch.randn(37)
-    other = {"delta_momentum": (g, P), "delta_momentum_rank1": (u, x)}[name]
-    start = [W.double(), m.double()]
-    calls: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-        "delta_momentum": (momentum._fast, momentum._plain),
-        "delta_momentum_rank1": (momentum._fast_rank1, momentum._plain_rank1),
-    }
-    fast, plain = calls[name]
-    rates = (0.9, 0.02)
-    tail = ("derived",) if name == "delta_momentum" else ()
-    assert fast(m, W, *other, *rates, *tail) is None
-    double = [item.double() for item in other]
-    plain(start[1], start[0], *double, *rates, *tail)
-    torch.testing.assert_close(m.double(), start[1], rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(W.double(), start[0], rtol=1e-5, atol=1e-5)
-    assert on_host(f"nl.{name}")._loaded[0].launched
 
 
 def test_what_no_kernel_computes_is_refused_with_its_reason() -> None:

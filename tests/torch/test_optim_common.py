@@ -33,7 +33,8 @@ _MODELS: list[nn.Module] = []
 OPTIMIZERS: dict[str, tuple[Make, dict[str, Any]]] = {
     "delta": (DeltaMomentum, {"lr": 0.05}),
     "deep": (DeepMomentum, {"lr": 0.05, "hidden": 3, "momentum": 0.9}),
-    "muon": (MuonNS, {"lr": 0.05, "nesterov": True, "weight_decay": 0.1}),
+    "muon": (MuonNS, {"lr": 0.05}),
+    "muon library": (MuonNS.library, {"lr": 0.05}),
     "m3": (M3, {"lr": 0.05, "frequency": 2, "betas": (0.9, 1.0, 0.5)}),
     "projected": (projected, {"lr": 0.05}),
 }
@@ -124,7 +125,7 @@ def test_groups_have_options_of_their_own(name: str) -> None:
     first, second = net.parameters()
     make, options = OPTIMIZERS[name]
     optimizer = make([{"params": [first]}, {"params": [second], "lr": 0.0}], **options)
-    if name == "muon":
+    if name == "muon library":
         optimizer.param_groups[1]["weight_decay"] = 0.0
     if name == "deep":
         optimizer.param_groups[1]["scale"] = 0.0
@@ -155,7 +156,7 @@ def test_a_closure_is_evaluated_with_gradients_and_its_loss_returned(name: str) 
         assert torch.equal(one, two)
 
 
-@pytest.mark.parametrize("name", ["delta", "deep", "muon", "m3"])
+@pytest.mark.parametrize("name", ["delta", "deep", "muon", "muon library", "m3"])
 def test_maximize_is_descent_on_the_negative(name: str) -> None:
     up, down = model(), model()
     climbing, descending = build(name, up, maximize=True), build(name, down)
@@ -182,10 +183,10 @@ def test_the_learning_rate_may_be_a_tensor(name: str) -> None:
         torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["delta", "muon"])
+@pytest.mark.parametrize("name", ["delta", "muon", "muon library"])
 def test_foreach_computes_the_same(name: str) -> None:
     net, other = model(torch.float64), model(torch.float64)
-    options: dict[str, Any] = {"dtype": torch.float64} if name == "muon" else {}
+    options: dict[str, Any] = {} if name == "delta" else {"narrow": False}
     train(net, build(name, net, foreach=True, **options), range(4))
     train(other, build(name, other, **options), range(4))
     for one, two in zip(weights(net), weights(other), strict=True):
@@ -292,6 +293,9 @@ BAD = [
     ("deep", "scale", -1.0),
     ("muon", "momentum", 1.0),
     ("muon", "weight_decay", -0.1),
+    ("muon", "weight_decay", 0.1),
+    ("muon", "nesterov", True),
+    ("muon", "form", "both"),
     ("muon", "poly", "quintic"),
     ("muon", "poly", "cubic0"),
     ("muon", "eps_rule", "max"),

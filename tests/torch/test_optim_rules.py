@@ -150,7 +150,7 @@ def test_eq24_is_the_library_s_plain_form() -> None:
     """Nesterov off, no decay, rho = 1: m <- alpha m - g, W <- W + eta NS(m), in float64."""
     W = torch.randn(3, 5, dtype=F64)
     param, m = nn.Parameter(W.clone()), np.zeros((3, 5))
-    optimizer = MuonNS([param], 0.1, 0.9, dtype=None)
+    optimizer = MuonNS([param], 0.1, 0.9, narrow=False)
     want = W.numpy().copy()
     for _ in range(3):
         g = torch.randn(3, 5, dtype=F64)
@@ -166,7 +166,7 @@ def test_q24_1_the_rate_is_outside() -> None:
     steps = []
     for lr in (0.1, 0.2):
         param = nn.Parameter(torch.zeros(2, 3, dtype=F64))
-        optimizer = MuonNS([param], lr, dtype=None)
+        optimizer = MuonNS([param], lr, narrow=False)
         param.grad = matrix(G0) + matrix([[0.0, 1, 0], [1, 0, -1]])
         optimizer.step()
         steps.append(param.detach().clone())

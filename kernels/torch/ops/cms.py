@@ -7,7 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops.registry import one_of, operator
+from trueup.kernels.torch.ops.registry import (
+    Refused,
+    in_place,
+    launch,
+    nothing,
+    one_of,
+    operator,
+)
 
 FORMS = ("residual", "plain", "pre_norm")
 _EPS = 1e-6
@@ -26,6 +33,27 @@ def cms_level(x: Tensor, W1: Tensor, W2: Tensor, *, form: str = "residual") -> T
         y: Tensor = _level(x.unsqueeze(0), W1.unsqueeze(0), W2.unsqueeze(0), form)
         return y.squeeze(0)
     return _level(x, W1, W2, form)
+
+
+def cms_level_update_(
+    W1: Tensor,
+    W2: Tensor,
+    x: Tensor,
+    delta: Tensor,
+    mask: Tensor,
+    eta: float,
+    *,
+    mean: bool = False,
+) -> None:
+    """Update one residual level at the end of its chunk, in place: Nested Learning, Eq. 31.
+
+        W1 <- W1 - eta Z^T x,  W2 <- W2 - eta delta^T A,  over the active tokens
+    with A = silu(x W1^T) and Z = (delta W2) * silu'(x W1^T). Shapes: W1 (h, d); W2 (d, h); x,
+    delta (C, d); mask (C,), bool. `mean` divides by the active tokens, at least 1. Without an
+    active token nothing changes.
+    """
+    in_place("cms_level_update_", W1, W2)
+    _update(W1, W2, x, delta, mask, eta, mean)
 
 
 def level_gradients(
@@ -77,7 +105,47 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     return dx if ctx.form == "plain" else dy + dx, dW1, dW2, None
 
 
+def _fast_level(x: Tensor, W1: Tensor, W2: Tensor, form: str) -> Tensor | Refused:
+    if form != "residual" or x.shape[0] != 1:
+        return Refused("the kernel is for the residual form and one set of weights")
+    y = torch.empty_like(x, memory_format=torch.contiguous_format)
+    given = (item[0].contiguous() for item in (x, W1, W2))
+    refused = launch("nl.cms_level", *given, y[0])
+    return y if refused is None else refused
+
+
+def _plain_update(
+    W1: Tensor, W2: Tensor, x: Tensor, delta: Tensor, mask: Tensor, eta: float, mean: bool
+) -> None:
+    active = mask.bool()
+    x, delta = (torch.where(active.unsqueeze(-1), rows, 0).unsqueeze(0) for rows in (x, delta))
+    dW1, dW2 = level_gradients(x, delta, W1.unsqueeze(0), W2.unsqueeze(0))
+    rate = eta / active.sum().clamp(min=1).to(W1.dtype) if mean else eta
+    # Selected, not multiplied: without an active token the bits stay.
+    for W, gradient in ((W1, dW1[0]), (W2, dW2[0])):
+        W.copy_(torch.where(active.any(), W - rate * gradient, W))
+
+
+def _fast_update(
+    W1: Tensor, W2: Tensor, x: Tensor, delta: Tensor, mask: Tensor, eta: float, mean: bool
+) -> Refused | None:
+    counts = torch.zeros(4, dtype=torch.int32, device=W1.device)
+    contract = "nl.cms_level_update_mean" if mean else "nl.cms_level_update"
+    given = (x.contiguous(), delta.contiguous(), mask.to(torch.uint8))
+    return launch(contract, W1, W2, *given, eta, counts)
+
+
 _level = operator(
-    "cms_level(Tensor x, Tensor W1, Tensor W2, str form) -> Tensor", _plain, fake=_fake
+    "cms_level(Tensor x, Tensor W1, Tensor W2, str form) -> Tensor",
+    _plain,
+    fast=_fast_level,
+    fake=_fake,
+)
+_update = operator(
+    "cms_level_update_(Tensor(a!) W1, Tensor(b!) W2, Tensor x, Tensor delta, Tensor mask, "
+    "float eta, bool mean) -> ()",
+    _plain_update,
+    fast=_fast_update,
+    fake=nothing,
 )
 torch.library.register_autograd("trueup::cms_level", _backward, setup_context=_keep)

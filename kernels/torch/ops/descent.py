@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from trueup.kernels.torch.device import contract_path, load_contract
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
@@ -168,6 +169,22 @@ def after_tokens(
     return passed[-1, 0] * W - (passed[-1, 1:].unsqueeze(-1) * errors).mT @ X
 
 
+def _fast_chunk(
+    W: Tensor, X: Tensor, U: Tensor, eta: Tensor, alpha: Tensor | None, reading: str
+) -> Refused | None:
+    if reading != "derived":
+        return Refused(f"there is no kernel for the reading {reading}")
+    kept = torch.ones_like(eta) if alpha is None else alpha
+    contract = "nl.projected_descent_chunk"
+    limits = load_contract(contract_path(contract)).limits.get("C", {})
+    longest = limits.get("max", X.shape[0])  # tokens that the kernel takes at once
+    for rows in zip(*(item.split(longest) for item in (X, U, eta, kept)), strict=True):
+        refused = launch(contract, W, *rows)
+        if refused is not None:
+            return refused
+    return None
+
+
 def _column(value: float | Tensor, like: Tensor) -> Tensor:
     column = torch.as_tensor(value, dtype=like.dtype, device=like.device)
     return column.expand(like.shape[0]).unsqueeze(-1)
@@ -190,5 +207,6 @@ _chunk = operator(
     "projected_descent_chunk_(Tensor(a!) W, Tensor X, Tensor U, Tensor eta, Tensor? alpha, "
     "str reading) -> ()",
     _plain_chunk,
+    fast=_fast_chunk,
     fake=nothing,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops.registry import one_of, operator
+from trueup.kernels.torch.ops.registry import Refused, launch, one_of, operator
 
 QUINTIC = (3.4445, -4.7750, 2.0315)
 CUBIC = (1.5, -0.5, 0.0)
@@ -65,8 +65,22 @@ def _fake(G: Tensor, *_: object) -> Tensor:
     return torch.empty_like(G, memory_format=torch.contiguous_format)
 
 
+def _fast(
+    G: Tensor, steps: int, a: float, b: float, c: float, eps: float, add: bool
+) -> Tensor | Refused:
+    if (steps, (a, b, c), add) != (5, QUINTIC, False):
+        return Refused("the kernel is for quintic5 with clamp")
+    if G.ndim != 2:
+        return Refused("the kernel takes one matrix, not a stack")
+    result = torch.empty_like(G, memory_format=torch.contiguous_format)
+    contract = "nl.newton_schulz_bf16" if G.dtype is torch.bfloat16 else "nl.newton_schulz"
+    refused = launch(contract, G.contiguous(), result, eps)
+    return result if refused is None else refused
+
+
 _newton_schulz = operator(
     "newton_schulz(Tensor G, int steps, float a, float b, float c, float eps, bool add) -> Tensor",
     _plain,
+    fast=_fast,
     fake=_fake,
 )

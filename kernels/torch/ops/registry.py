@@ -7,11 +7,12 @@ dispatcher, an eighth of what the `custom_op` decorator's wrappers cost.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 
-from trueup.kernels.torch.device import kernel, why_not
+from trueup.kernels.torch.device import contract_path, kernel, why_not
 
 LIBRARY = torch.library.Library("trueup", "DEF")
 _REASONS: dict[str, str | None] = {}
@@ -46,8 +47,15 @@ def launch(contract: str, *given: Any) -> Refused | None:
     missing = why_not()
     if missing is not None:
         return Refused(missing)
+    if not _shipped(contract):
+        return Refused(f"no kernel {contract} is shipped")
     reason = kernel(contract).attempt(*given)
     return None if reason is None else Refused(reason)
+
+
+@cache
+def _shipped(contract: str) -> bool:
+    return contract_path(contract).is_file()
 
 
 def last_reason(name: str) -> str | None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from trueup.kernels.torch.ops.orthogonal import EPS, newton_schulz, polynomial
+from trueup.kernels.torch.ops.m3 import m3_, m3_direction, m3_slow_
+from trueup.kernels.torch.ops.orthogonal import EPS, polynomial
 from trueup.kernels.torch.optim.matrices import (
     Group,
     MatrixOptimizer,
@@ -71,21 +72,14 @@ class M3(MatrixOptimizer):
         return {"step": 0, **{key: zeros(param) for key in ("M1", "M2", "V", "S", "O2")}}
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
-        beta1, beta2, beta3 = group["betas"]
-        grad = grad.to(state["M1"].dtype)
-        state["M1"].add_(grad, alpha=beta1)
-        state["V"].addcmul_(grad, grad, value=beta2)
-        state["S"].add_(grad)
-        direction = _orthogonal(state["M1"], group) + group["alpha"] * state["O2"]
-        add_(param, -group["lr"] * direction / (state["V"].sqrt() + group["eps"]))
+        sums = state["M1"], state["V"], state["S"], state["O2"]
+        betas, lr, alpha, eps = group["betas"], group["lr"], group["alpha"], group["eps"]
+        poly, ns_eps = group["poly"], group["ns_eps"]
+        if isinstance(lr, Tensor):
+            step = m3_direction(*sums, grad, betas[:2], alpha, eps, poly, ns_eps)
+            add_(param, -lr * step)
+        else:
+            m3_(param, *sums, grad, betas[:2], alpha, lr, eps, poly=poly, ns_eps=ns_eps)
         state["step"] += 1
         if state["step"] % group["frequency"] == 0:
-            state["M2"].add_(state["S"], alpha=beta3)
-            state["S"].zero_()
-            state["O2"].copy_(_orthogonal(state["M2"], group))
-
-
-def _orthogonal(M: Tensor, group: Group) -> Tensor:
-    if group["poly"] == "none":
-        return M
-    return newton_schulz(M, poly=group["poly"], eps=group["ns_eps"])
+            m3_slow_(state["M2"], state["S"], state["O2"], betas[2], poly=poly, ns_eps=ns_eps)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops.orthogonal import EPS, EPS_RULES, newton_schulz, polynomial
+from trueup.kernels.torch.ops.muon import (
+    SHAPE_FACTORS,
+    muon_,
+    muon_library_,
+    orthogonal,
+    rho,
+)
+from trueup.kernels.torch.ops.orthogonal import EPS, EPS_RULES, polynomial
 from trueup.kernels.torch.ops.registry import one_of, wide
 from trueup.kernels.torch.optim.matrices import (
     Group,
@@ -19,21 +25,21 @@ from trueup.kernels.torch.optim.matrices import (
     zeros,
 )
 
-SHAPE_FACTORS = (None, "original", "match_rms_adamw")
+FORMS = ("equation", "library")
 
 
 class MuonNS(MatrixOptimizer):
-    """Orthogonalised momentum: Nested Learning, Eq. 24, the rate outside.
+    """Orthogonalised momentum: Nested Learning, Eq. 24, the rate outside (form `equation`).
 
         m <- alpha m - g,    W <- W + eta NS(m)
-    With the options of the library's Muon (`MuonNS.library`):
-        b <- mu b + (1 - mu) g;  z = (1 - mu) g + mu b if nesterov, else b
+    Form `library` is the rule of `torch.optim.Muon` (`MuonNS.library` makes it):
+        m <- mu m + (1 - mu) g;   z = (1 - mu) g + mu m if nesterov, else m
         W <- (1 - lr wd) W - lr rho NS(z)
-    m is -b up to a positive factor, which NS does not see. Args: params, matrices; lr; momentum in
-    [0, 1); nesterov; weight_decay, decoupled; poly `quintic5` or `cubicN`; eps, eps_rule of the
-    norm; shape_factor None (rho = 1), `original` sqrt(max(1, d_out / d_in)) or `match_rms_adamw`
-    0.2 sqrt(max(d_out, d_in)); dtype of the iteration, bfloat16 as in the library, None for the
-    state's own.
+    Args: params, matrices; lr; momentum in [0, 1); poly `quintic5` or `cubicN`, eps and eps_rule
+    of the iteration; narrow, iterate in bfloat16 as the library does; of the library form alone
+    nesterov, weight_decay and shape_factor: `one`, `original`, sqrt(max(1, d_out / d_in)), or
+    `match_rms_adamw`, 0.2 sqrt(max(d_out, d_in)); maximize; foreach, matrices of one shape
+    orthogonalised as a stack.
     """
 
     def __init__(
@@ -42,13 +48,14 @@ class MuonNS(MatrixOptimizer):
         lr: float | Tensor = 1e-3,
         momentum: float = 0.95,
         *,
+        form: str = "equation",
         nesterov: bool = False,
         weight_decay: float = 0.0,
+        shape_factor: str = "one",
         poly: str = "quintic5",
         eps: float = EPS,
         eps_rule: str = "clamp",
-        shape_factor: str | None = None,
-        dtype: torch.dtype | None = torch.bfloat16,
+        narrow: bool = True,
         maximize: bool = False,
         foreach: bool = False,
     ) -> None:
@@ -56,13 +63,14 @@ class MuonNS(MatrixOptimizer):
         defaults = {
             "lr": lr,
             "momentum": momentum,
+            "form": form,
             "nesterov": nesterov,
             "weight_decay": weight_decay,
+            "shape_factor": shape_factor,
             "poly": poly,
             "eps": eps,
             "eps_rule": eps_rule,
-            "shape_factor": shape_factor,
-            "dtype": dtype,
+            "narrow": narrow,
             "maximize": maximize,
             "foreach": foreach,
         }
@@ -84,6 +92,7 @@ class MuonNS(MatrixOptimizer):
             params,
             lr,
             momentum,
+            form="library",
             nesterov=nesterov,
             weight_decay=weight_decay,
             shape_factor=adjust_lr_fn or "original",
@@ -94,35 +103,42 @@ class MuonNS(MatrixOptimizer):
         in_range(group, "lr", 0.0)
         in_range(group, "momentum", 0.0, 1.0)
         if group["momentum"] == 1.0:
-            raise ValueError("momentum: got 1.0, expected less: the buffer would never change")
+            raise ValueError("momentum: got 1.0, expected less than 1")
         in_range(group, "weight_decay", 0.0)
         in_range(group, "eps", 0.0)
         polynomial(group["poly"])
+        one_of("form", group["form"], FORMS)
         one_of("eps_rule", group["eps_rule"], EPS_RULES)
-        if group["shape_factor"] not in SHAPE_FACTORS:
+        one_of("shape_factor", group["shape_factor"], SHAPE_FACTORS)
+        extra = group["nesterov"] or group["weight_decay"] or group["shape_factor"] != "one"
+        if group["form"] == "equation" and extra:
             raise ValueError(
-                f"shape_factor: got {group['shape_factor']!r}, expected one of {SHAPE_FACTORS}"
+                "Eq. 24 has no nesterov, weight_decay or shape_factor: got one of them, which "
+                "form='library' takes"
             )
 
     def _start(self, param: Tensor, group: Group) -> State:
-        return {"b": zeros(param)}
+        return {"m": zeros(param)}
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
-        mu, b = group["momentum"], state["b"]
-        grad = grad.to(b.dtype)
-        b.lerp_(grad, 1 - mu)
-        z = grad.lerp(b, mu) if group["nesterov"] else b
-        self._move(param, self._orthogonal(z, group), group)
+        m, lr, mu = state["m"], group["lr"], group["momentum"]
+        if isinstance(lr, Tensor):
+            self._move(param, self._orthogonal(self._read(m, grad, group), group), group)
+            return
+        options = {name: group[name] for name in ("poly", "eps", "eps_rule", "narrow")}
+        if group["form"] == "equation":
+            muon_(m, param, grad, mu, lr, **options)
+        else:
+            options |= {"nesterov": group["nesterov"], "shape_factor": group["shape_factor"]}
+            muon_library_(m, param, grad, mu, lr, group["weight_decay"], **options)
 
     def _update_many(
         self, params: list[Tensor], grads: list[Tensor], states: list[State], group: Group
     ) -> None:
-        mu, buffers = group["momentum"], [state["b"] for state in states]
-        grads = [grad.to(b.dtype) for grad, b in zip(grads, buffers, strict=True)]
         if not params:
             return
-        torch._foreach_lerp_(buffers, grads, 1 - mu)
-        read = torch._foreach_lerp(grads, buffers, mu) if group["nesterov"] else buffers
+        momenta = [state["m"] for state in states]
+        read = self._read_many(momenta, grads, group)
         # Matrices of one shape are orthogonalised as one stack.
         shapes: dict[tuple[int, ...], list[int]] = {}
         for place, z in enumerate(read):
@@ -132,21 +148,29 @@ class MuonNS(MatrixOptimizer):
             for place, step in zip(places, self._orthogonal(stack, group), strict=True):
                 self._move(params[place], step, group)
 
+    def _read(self, m: Tensor, grad: Tensor, group: Group) -> Tensor:
+        """Move the momentum in place, and give what NS is taken of."""
+        return self._read_many([m], [grad], group)[0]
+
+    def _read_many(self, momenta: list[Tensor], grads: list[Tensor], group: Group) -> list[Tensor]:
+        mu = group["momentum"]
+        grads = [grad.to(m.dtype) for grad, m in zip(grads, momenta, strict=True)]
+        if group["form"] == "equation":
+            torch._foreach_mul_(momenta, mu)
+            torch._foreach_sub_(momenta, grads)
+            return momenta
+        torch._foreach_lerp_(momenta, grads, 1 - mu)
+        read: list[Tensor] = torch._foreach_lerp(grads, momenta, mu)
+        return read if group["nesterov"] else momenta
+
     def _orthogonal(self, z: Tensor, group: Group) -> Tensor:
-        options = {"eps": group["eps"], "eps_rule": group["eps_rule"], "dtype": group["dtype"]}
-        return newton_schulz(z, poly=group["poly"], **options)
+        return orthogonal(z, group["poly"], group["eps"], group["eps_rule"], group["narrow"])
 
     def _move(self, param: Tensor, step: Tensor, group: Group) -> None:
-        rate = group["lr"] * _shape_factor(group["shape_factor"], param)
+        step = step.to(wide(param).dtype)
+        if group["form"] == "equation":
+            add_(param, group["lr"] * step)
+            return
         if group["weight_decay"]:
             param.mul_(1 - group["lr"] * group["weight_decay"])
-        add_(param, -rate * step.to(wide(param).dtype))
-
-
-def _shape_factor(rule: str | None, param: Tensor) -> float:
-    d_out, d_in = int(param.shape[0]), int(param.shape[1])
-    if rule == "original":
-        return math.sqrt(max(1.0, d_out / d_in))
-    if rule == "match_rms_adamw":
-        return 0.2 * math.sqrt(max(d_out, d_in))
-    return 1.0
+        add_(param, -group["lr"] * rho(group["shape_factor"], param) * step)

@@ -66,14 +66,14 @@ def local_squares(setting: Setting) -> float:
 
 def muon(setting: Setting) -> Row:
     def make(inner: nn.Module) -> torch.optim.Optimizer:
-        return MuonNS(inner.parameters(), 0.05, 0.9, dtype=None, nesterov=True, weight_decay=0.1)
+        return MuonNS.library(inner.parameters(), 0.05, 0.1, 0.9, narrow=False)
 
     row = compare(setting, make)
     (wrong, _), _ = compare(setting, make, weighted=False).values()
     row["MUTANT plain mean of unequal ranks"] = [wrong, 1e-5]
 
     def narrow(inner: nn.Module) -> torch.optim.Optimizer:
-        return MuonNS(inner.parameters(), 1.0, 0.9, dtype=torch.bfloat16)
+        return MuonNS(inner.parameters(), 1.0, 0.9, narrow=True)
 
     start = [param.detach() for param in net(setting, "one")[1].parameters()]
     steps = {}

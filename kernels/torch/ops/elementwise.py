@@ -1,0 +1,102 @@
+"""Eq. 20 in place, and Adam as an associative memory (preprint): one pass over the matrices."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from trueup.kernels.torch.ops.registry import (
+    Refused,
+    in_place,
+    launch,
+    nothing,
+    one_of,
+    operator,
+    wide,
+)
+
+PRECONDITIONERS = ("left", "hadamard")
+
+
+def preconditioned_momentum_(
+    m: Tensor,
+    W: Tensor,
+    g: Tensor,
+    P: Tensor,
+    alpha: float,
+    eta: float,
+    *,
+    reading: str = "left",
+) -> None:
+    """Take one step of Nested Learning, Eq. 20, in place.
+
+        m <- alpha m - eta P g,    W <- W + m
+    Shapes: m, W, g (d_out, d_in); P (d_out, d_out) from the left, or (d_out, d_in) element by
+    element where `reading` is `hadamard`. m may be float32 beside bfloat16 W, g and P.
+    """
+    one_of("reading", reading, PRECONDITIONERS)
+    in_place("preconditioned_momentum_", m, W)
+    _momentum(m, W, g, P, alpha, eta, reading)
+
+
+def adam_memory_(sum_g: Tensor, sum_gg: Tensor, g: Tensor, lam: float = 0.0) -> Tensor:
+    """Take in a gradient, in place, and give the least-squares memory of all of them.
+
+        M = arg min_m sum_i (m g_i - P)^2 + lam m^2 = P sum g / (lam + sum g^2),  P = sqrt(sum g^2)
+    element by element (preprint, Eq. 101-105); it is AdaGrad with summed momentum, not library
+    Adam. Shapes: all (d_out, d_in). Where lam + sum g^2 = 0 the memory is 0.
+    """
+    in_place("adam_memory_", sum_g, sum_gg)
+    memory: Tensor = _adam(sum_g, sum_gg, g, lam)
+    return memory
+
+
+def _plain(
+    m: Tensor, W: Tensor, g: Tensor, P: Tensor, alpha: float, eta: float, reading: str
+) -> None:
+    kind = wide(m).dtype
+    g, P = g.to(kind), P.to(kind)
+    m.copy_(alpha * wide(m) - eta * (P @ g if reading == "left" else P * g))
+    W.copy_(wide(W) + m)
+
+
+def _fast(
+    m: Tensor, W: Tensor, g: Tensor, P: Tensor, alpha: float, eta: float, reading: str
+) -> Refused | None:
+    contract = "nl.preconditioned_momentum"
+    if reading == "hadamard":
+        contract += "_hadamard_bf16" if W.dtype is torch.bfloat16 else "_hadamard"
+    return launch(contract, m, W, g, P, alpha, eta)
+
+
+def _plain_adam(sum_g: Tensor, sum_gg: Tensor, g: Tensor, lam: float) -> Tensor:
+    sum_g.add_(g)
+    sum_gg.addcmul_(g, g)
+    below = lam + sum_gg
+    memory = sum_gg.sqrt() * sum_g / torch.where(below == 0, 1, below)
+    return torch.where(below == 0, 0, memory)
+
+
+def _fast_adam(sum_g: Tensor, sum_gg: Tensor, g: Tensor, lam: float) -> Tensor | Refused:
+    memory = torch.empty_like(sum_g)
+    refused = launch("nl.adam_memory", sum_g, sum_gg, g, lam, memory)
+    return memory if refused is None else refused
+
+
+def _fake_adam(sum_g: Tensor, sum_gg: Tensor, g: Tensor, lam: float) -> Tensor:
+    return torch.empty_like(sum_g)
+
+
+_momentum = operator(
+    "preconditioned_momentum_(Tensor(a!) m, Tensor(b!) W, Tensor g, Tensor P, float alpha, "
+    "float eta, str reading) -> ()",
+    _plain,
+    fast=_fast,
+    fake=nothing,
+)
+_adam = operator(
+    "adam_memory_(Tensor(a!) sum_g, Tensor(b!) sum_gg, Tensor g, float lam) -> Tensor",
+    _plain_adam,
+    fast=_fast_adam,
+    fake=_fake_adam,
+)

@@ -1,0 +1,272 @@
+"""The CUDA function of each operator, its kernels compiled for the host, against plain torch.
+
+What runs is what a GPU runs but for the driver: the contract's geometry, its packed parameters, its
+workspace and its `.cu`. The expected values are the operator's plain torch in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trueup.kernels.torch.ops import cms, descent, elementwise, m3, momentum, muon, orthogonal
+from trueup.kernels.torch.ops.registry import Refused
+
+OUT, IN, ROWS, HIDDEN = 7, 37, 5, 11
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator's two functions, the shapes of its tensors, and its other arguments."""
+
+    fast: Callable[..., Any]
+    plain: Callable[..., Any]
+    shapes: Sequence[tuple[int, ...]]
+    rest: Sequence[Any]
+    contracts: Sequence[str]
+    scale: float = 1.0
+    positive: tuple[int, ...] = ()
+
+    def tensors(self) -> list[Tensor]:
+        made = [torch.randn(shape) * self.scale for shape in self.shapes]
+        return [item.abs() if place in self.positive else item for place, item in enumerate(made)]
+
+
+M = (OUT, IN)
+CASES = {
+    "delta_momentum": Case(
+        momentum._fast,
+        momentum._plain,
+        [M, M, M, (OUT, OUT)],
+        [0.9, 0.02, "derived"],
+        ["delta_momentum"],
+    ),
+    "delta_momentum_rank1": Case(
+        momentum._fast_rank1,
+        momentum._plain_rank1,
+        [M, M, (OUT,), (IN,)],
+        [0.9, 0.02],
+        ["delta_momentum_rank1"],
+    ),
+    "projected_descent": Case(
+        descent._fast_single,
+        descent._plain_single,
+        [M, (IN,), (OUT,)],
+        [0.01, "derived"],
+        ["projected_descent"],
+    ),
+    "projected_descent_batch": Case(
+        descent._fast_batch,
+        descent._plain_batch,
+        [M, (ROWS, IN), (ROWS, OUT)],
+        [0.01, "derived"],
+        ["projected_descent_batch"],
+    ),
+    "projected_descent_chunk": Case(
+        descent._fast_chunk,
+        descent._plain_chunk,
+        [M, (150, IN), (150, OUT), (150,), (150,)],
+        ["derived"],
+        ["projected_descent_chunk"],
+        0.1,
+        (3, 4),
+    ),
+    "newton_schulz": Case(
+        orthogonal._fast,
+        orthogonal._plain,
+        [M],
+        [5, *orthogonal.QUINTIC, 1e-7, False],
+        ["newton_schulz"],
+    ),
+    "muon": Case(
+        muon._fast_muon,
+        muon._plain_muon,
+        [M, M, M],
+        [0.9, 0.02, "quintic5", 1e-7, "clamp", False],
+        ["muon"],
+    ),
+    "muon_library": Case(
+        muon._fast_library,
+        muon._plain_library,
+        [(IN, OUT)] * 3,
+        [0.9, 0.02 * (IN / OUT) ** 0.5, 0.002, True, "quintic5", 1e-7, "clamp", False],
+        ["muon_library"],
+    ),
+    "m3": Case(
+        m3._fast,
+        m3._plain,
+        [M] * 6,
+        [0.7, 0.3, 0.4, 0.02, 0.1, "quintic5", 1e-7],
+        ["m3"],
+        positive=(2,),
+    ),
+    "m3_slow": Case(m3._fast_slow, m3._plain_slow, [M] * 3, [0.5, "quintic5", 1e-7], ["m3_slow"]),
+    "preconditioned_momentum": Case(
+        elementwise._fast,
+        elementwise._plain,
+        [M, M, M, (OUT, OUT)],
+        [0.9, 0.02, "left"],
+        ["preconditioned_momentum"],
+    ),
+    "preconditioned_momentum_hadamard": Case(
+        elementwise._fast,
+        elementwise._plain,
+        [M] * 4,
+        [0.9, 0.02, "hadamard"],
+        ["preconditioned_momentum_hadamard"],
+    ),
+    "adam_memory": Case(
+        elementwise._fast_adam,
+        elementwise._plain_adam,
+        [M] * 3,
+        [0.1],
+        ["adam_memory"],
+        positive=(1,),
+    ),
+    "cms_level": Case(
+        cms._fast_level,
+        cms._plain,
+        [(1, ROWS, IN), (1, HIDDEN, IN), (1, IN, HIDDEN)],
+        ["residual"],
+        ["cms_level"],
+        0.5,
+    ),
+    "cms_level_update": Case(
+        cms._fast_update,
+        cms._plain_update,
+        [(HIDDEN, IN), (IN, HIDDEN), (ROWS, IN), (ROWS, IN)],
+        [torch.tensor([1, 0, 1, 1, 1], dtype=torch.bool), 0.05, False],
+        ["cms_level_update"],
+        0.5,
+    ),
+    "cms_level_update_mean": Case(
+        cms._fast_update,
+        cms._plain_update,
+        [(HIDDEN, IN), (IN, HIDDEN), (ROWS, IN), (ROWS, IN)],
+        [torch.tensor([1, 0, 1, 1, 1], dtype=torch.bool), 0.05, True],
+        ["cms_level_update_mean"],
+        0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_shipped_kernel_computes_the_operator(name: str, on_host: Callable[[str], Any]) -> None:
+    case = CASES[name]
+    given = case.tensors()
+    wide = [item.double() for item in given]
+    got, want = case.fast(*given, *case.rest), case.plain(*wide, *case.rest)
+    assert not isinstance(got, Refused), got
+    if want is not None:
+        given, wide = [*given, got], [*wide, want]
+    for one, two in zip(given, wide, strict=True):
+        torch.testing.assert_close(one.double(), two, rtol=2e-5, atol=2e-5)
+    for contract in case.contracts:
+        assert on_host(f"nl.{contract}")._loaded[0].launched
+
+
+def test_a_fallback_s_reason_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trueup.kernels.torch.ops import registry
+
+    monkeypatch.setattr(registry, "_REASONS", {})
+    run = registry._on_cuda("twice", lambda x: 2 * x, lambda x: Refused("too small"))
+    assert run(3) == 6
+    assert registry.last_reason("twice") == "too small"
+    run = registry._on_cuda("twice", lambda x: 0, lambda x: 2 * x)
+    assert run(3) == 6
+    assert registry.last_reason("twice") is None
+    with pytest.raises(KeyError):
+        registry.last_reason("thrice")
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda t: momentum._fast(t, t, t, t, 0.9, 0.1, "scalar"), "reading scalar"),
+        (lambda t: momentum._fast(t, t, t, None, 0.9, 0.1, "derived"), "takes P"),
+        (lambda t: descent._fast_batch(t, t, t, 0.1, "prox"), "reading prox"),
+        (lambda t: orthogonal._fast(t, 3, *orthogonal.CUBIC, 1e-7, False), "quintic5"),
+        (lambda t: orthogonal._fast(t[None], 5, *orthogonal.QUINTIC, 1e-7, False), "stack"),
+        (lambda t: cms._fast_level(t[None], t[None], t[None], "plain"), "residual"),
+        (lambda t: m3._fast_slow(t, t, t, 1.0, "none", 1e-7), "no kernel for none"),
+        (lambda t: registry_launch("nl.no_such", t), "no kernel nl.no_such is shipped"),
+    ],
+)
+def test_what_no_kernel_computes_is_refused_with_its_reason(
+    call: Callable[[Tensor], Any], reason: str, on_host: Callable[[str], Any]
+) -> None:
+    refused = call(torch.ones(3, 3))
+    assert isinstance(refused, Refused)
+    assert reason in refused
+
+
+def registry_launch(contract: str, *given: Any) -> Refused | None:
+    from trueup.kernels.torch.ops.registry import launch
+
+    return launch(contract, *given)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_the_operator_on_a_device(name: str) -> None:
+    """The same on a GPU: through NVRTC, the driver, and torch's current stream."""
+    case = CASES[name]
+    given = [item.cuda() for item in case.tensors()]
+    rest = [item.cuda() if isinstance(item, Tensor) else item for item in case.rest]
+    wide = [item.double() for item in given]
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        got = case.fast(*given, *rest)
+    stream.synchronize()
+    want = case.plain(*wide, *rest)
+    assert not isinstance(got, Refused), got
+    if want is not None:
+        given, wide = [*given, got], [*wide, want]
+    for one, two in zip(given, wide, strict=True):
+        torch.testing.assert_close(one.double(), two, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_a_captured_graph_replays_the_operator(name: str) -> None:
+    """Capture, change the inputs in place, replay: the bits of an eager call."""
+    case = CASES[name]
+    rest = [item.cuda() if isinstance(item, Tensor) else item for item in case.rest]
+    given, fresh = ([item.cuda() for item in case.tensors()] for _ in range(2))
+    case.fast(*[item.clone() for item in given], *rest)  # compiled and loaded before the capture
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = case.fast(*given, *rest)
+    for one, two in zip(given, fresh, strict=True):
+        one.copy_(two)
+    graph.replay()
+    eager = case.fast(*fresh, *rest)
+    torch.cuda.synchronize()
+    if eager is not None:
+        given, fresh = [*given, captured], [*fresh, eager]
+    for one, two in zip(given, fresh, strict=True):
+        assert torch.equal(one, two)
+
+
+@pytest.mark.gpu
+def test_a_call_of_one_launch_costs_little_on_the_host() -> None:
+    """Microseconds from Python to the queue, dispatcher included; the best of several runs."""
+    import time
+
+    W, x, u = torch.randn(64, 64).cuda(), torch.randn(64).cuda(), torch.randn(64).cuda()
+    operator = torch.ops.trueup.projected_descent_.default
+    best = float("inf")
+    for _ in range(20):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(50):
+            operator(W, x, u, 1e-6, "derived")
+        best = min(best, (time.perf_counter() - start) / 50)
+    assert best < 20e-6, f"{best * 1e6:.1f} microseconds"
