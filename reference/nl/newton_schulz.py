@@ -48,12 +48,13 @@ WRONG = tuple(WRONG_FORMULAS)
 
 
 def newton_schulz_horner(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64:
-    """Multiply A twice in turn: a X + A (b X + c A X), without forming b A + c A^2."""
+    """Multiply A twice in turn: a X + b A X + c A (A X), without forming b A + c A^2."""
     steps, (a, b, c) = _polynomial(reading)
     X = _normalised(G.T if G.shape[0] > G.shape[1] else G, eps, reading)
     for _ in range(steps):
-        AX = (X @ X.T) @ X
-        X = a * X + b * AX + c * ((X @ X.T) @ AX) if c else a * X + b * AX
+        A = X @ X.T
+        B = A @ X
+        X = a * X + b * B + c * (A @ B) if c else a * X + b * B
     return X.T if G.shape[0] > G.shape[1] else X
 
 
@@ -64,8 +65,8 @@ def newton_schulz_scaled_late(G: F64, eps: float = EPS, *, reading: str = "quint
     scale: Scalar = 1.0 / _divisor(G, eps, reading)
     for step in range(steps):
         A = (scale * scale) * (X @ X.T) if step == 0 else X @ X.T
-        X = a * X + (b * A + c * (A @ A) if c else b * A) @ X
-        X = scale * X if step == 0 else X
+        B = b * A + c * (A @ A) if c else b * A
+        X = scale * (a * X + B @ X) if step == 0 else a * X + B @ X
     return X.T if G.shape[0] > G.shape[1] else X
 
 
@@ -122,8 +123,12 @@ def newton_schulz(G: F64, eps: float = EPS, *, reading: str = "quintic5") -> F64
     tall = G.shape[0] > G.shape[1]
     if reading == "tall_skipped" and tall:
         return G
+    steps, (a, b, c) = _polynomial(reading)
     X = _normalised(G.T if tall else G, eps, reading)
-    X = _iterate(X, *_polynomial(reading))
+    for _ in range(steps):
+        A = X @ X.T
+        B = b * A + c * (A @ A) if c else b * A
+        X = a * X + B @ X
     if reading == "scale_1.02":
         X = 1.02 * X
     return X.T if tall else X
@@ -167,11 +172,3 @@ def _polynomial(reading: str) -> tuple[int, tuple[float, float, float]]:
     elif name == "b_4.7705":
         b = -4.7705
     return 5, (a, b, c)
-
-
-def _iterate(X: F64, steps: int, coefficients: tuple[float, float, float]) -> F64:
-    a, b, c = coefficients
-    for _ in range(steps):
-        A = X @ X.T
-        X = a * X + (b * A + c * (A @ A) if c else b * A) @ X
-    return X
