@@ -6,7 +6,14 @@ import numpy as np
 
 from trueup.reference.catalogue import equation
 from trueup.reference.dqn.activations import sigmoid, softplus
-from trueup.reference.dqn.selective_scan_forward import FAMILIES, INPUTS, steps
+from trueup.reference.dqn.selective_scan_forward import (
+    FAMILIES,
+    INPUTS,
+    read,
+    states,
+    steps,
+    written,
+)
 from trueup.reference.errors import UnknownReading
 from trueup.reference.symbols import F64, Domain, Symbol
 
@@ -38,60 +45,45 @@ def selective_scan_backward_by_sums(
     da_t a_t = sum over s >= t of [dy_s (y_s - D x_s) - Delta_s x_s (G_s B_s)]: two scans that
     never meet.
     """
-    _, A, a = steps(dt_raw, dt_bias, A_log, dur)
-    size = softplus(dt_raw + dt_bias) * dur[:, :, np.newaxis]
-    h, G = _states(size, a, x, Bm), _adjoints(a, dy, Cm)
-    read = [np.sum(h[t] * Cm[:, t, np.newaxis, np.newaxis], axis=-1) for t in range(x.shape[1])]
-    back = [np.sum(G[t] * Bm[:, t, np.newaxis, np.newaxis], axis=-1) for t in range(x.shape[1])]
-    flows: F64 = np.zeros_like(a[:, 0])
-    decays, inputs = [], []
+    size, A, a = steps(dt_raw, dt_bias, A_log, dur)
+    h, G = states(a, written(size, x, Bm)), _adjoints(a, dy, Cm)
+    back = read(G, Bm)
+    inner = np.sum(x * back, axis=-1)  # (B, T, H)
+    net = np.sum(dy * read(h, Cm), axis=-1) - size * inner
+    flow = np.zeros_like(net[:, 0])
+    flows = []
     for t in range(x.shape[1] - 1, -1, -1):
-        inner = np.sum(x[:, t] * back[t], axis=-1)
-        flows = flows + (np.sum(dy[:, t] * read[t], axis=-1) - size[:, t] * inner)
-        decays.append(flows)
-        inputs.append(inner)
-    decay, inner = np.stack(decays[::-1], axis=1), np.stack(inputs[::-1], axis=1)
-    dx = size[..., np.newaxis] * np.stack(back, axis=1) + D[:, np.newaxis] * dy
-    d_size = inner + decay * A
+        flow = flow + net[:, t]
+        flows.append(flow)
+    decay = np.stack(flows[::-1], axis=1)
+    dx = size[..., np.newaxis] * back + D[:, np.newaxis] * dy
     dA = np.sum(np.sum(decay * size, axis=1), axis=0)
-    return _gathered(dy, x, dt_raw, dt_bias, dur, d_size, dA * A, dx, _of_states(dy, x, size, h, G))
+    of_states = _of_states(dy, x, size, h, G)
+    return _gathered(dy, x, dt_raw, dt_bias, dur, inner + decay * A, dA * A, dx, of_states)
 
 
-def _states(size: F64, a: F64, x: F64, Bm: F64) -> list[F64]:
-    h = np.zeros((*x[:, 0].shape, Bm.shape[2]))
-    states = []
-    for t in range(x.shape[1]):
-        u = size[:, t, :, np.newaxis] * x[:, t]
-        h = a[:, t, :, np.newaxis, np.newaxis] * h + u[..., np.newaxis] * Bm[:, t, None, None]
-        states.append(h)
-    return states
-
-
-def _adjoints(a: F64, dy: F64, Cm: F64, reading: str = "adjoint") -> list[F64]:
-    """Give G_t = dy_t outer C_t + a_{t+1} G_{t+1}, t = 0 .. T - 1."""
+def _adjoints(a: F64, dy: F64, Cm: F64, reading: str = "adjoint") -> F64:
+    """Give G_t = dy_t outer C_t + a_{t+1} G_{t+1} of all steps, (B, T, H, P, M)."""
+    decay = a[..., np.newaxis, np.newaxis]
+    into = dy[..., np.newaxis] * Cm[:, :, np.newaxis, np.newaxis]
+    if reading == "carried_over":
+        decay = np.zeros_like(decay)
     last = dy.shape[1] - 1
-    G: F64 = np.zeros((*dy[:, 0].shape, Cm.shape[2]))
-    adjoints = []
-    for t in range(last, -1, -1):
-        at = t if reading == "decay_of_same_step" else min(t + 1, last)
-        carried = a[:, at, :, np.newaxis, np.newaxis] * G
-        if reading == "carried_over":
-            carried = np.zeros_like(G)
-        G = dy[:, t, ..., np.newaxis] * Cm[:, t, None, None] + carried
-        if t == 0 and reading == "first_step_skipped":
-            G = np.zeros_like(G)
-        adjoints.append(G)
-    return adjoints[::-1]
+    G = into[:, last]
+    every = [G]
+    for t in range(last - 1, -1, -1):
+        G = into[:, t] + decay[:, t if reading == "decay_of_same_step" else t + 1] * G
+        every.append(G)
+    if reading == "first_step_skipped":
+        every[-1] = np.zeros_like(G)
+    return np.stack(every[::-1], axis=1)
 
 
-def _of_states(dy: F64, x: F64, size: F64, h: list[F64], G: list[F64]) -> tuple[F64, F64]:
+def _of_states(dy: F64, x: F64, size: F64, h: F64, G: F64) -> tuple[F64, F64]:
     """Give (dB, dC): sums over heads and their elements."""
-    dB, dC = [], []
-    for t in range(x.shape[1]):
-        u = size[:, t, :, np.newaxis] * x[:, t]
-        dB.append(np.sum(np.sum(u[..., np.newaxis] * G[t], axis=2), axis=1))
-        dC.append(np.sum(np.sum(dy[:, t, ..., np.newaxis] * h[t], axis=2), axis=1))
-    return np.stack(dB, axis=1), np.stack(dC, axis=1)
+    u = size[..., np.newaxis] * x
+    dB = np.sum(np.sum(u[..., np.newaxis] * G, axis=3), axis=2)
+    return dB, np.sum(np.sum(dy[..., np.newaxis] * h, axis=3), axis=2)
 
 
 def _gathered(
@@ -173,14 +165,12 @@ def selective_scan_backward(
     if reading not in READINGS + WRONG:
         raise UnknownReading(ID, reading, READINGS + WRONG)
     size, A, a = steps(dt_raw, dt_bias, A_log, dur)
-    h, G = _states(size, a, x, Bm), _adjoints(a, dy, Cm, reading)
-    before = h if reading == "state_of_same_step" else [np.zeros_like(h[0]), *h[:-1]]
-    back, decays = [], []
-    for t in range(x.shape[1]):
-        back.append(np.sum(G[t] * Bm[:, t, None, None], axis=-1))
-        da = np.sum(np.sum(G[t] * before[t], axis=-1), axis=-1)
-        decays.append(da * a[:, t])
-    through, decay = np.stack(back, axis=1), np.stack(decays, axis=1)  # (B, T, H, P), (B, T, H)
+    h, G = states(a, written(size, x, Bm)), _adjoints(a, dy, Cm, reading)
+    before = h
+    if reading != "state_of_same_step":
+        before = np.concatenate([np.zeros_like(h[:, :1]), h[:, :-1]], axis=1)
+    through = read(G, Bm)  # (B, T, H, P)
+    decay = np.sum(np.sum(G * before, axis=-1), axis=-1) * a  # (B, T, H)
     dx = through if reading == "delta_missing_in_dx" else size[..., np.newaxis] * through
     if reading != "skip_dropped":
         dx = dx + D[:, np.newaxis] * dy

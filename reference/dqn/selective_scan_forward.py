@@ -95,29 +95,40 @@ def scan_in_chunks(
 ) -> F64:
     """Scan with chunks of any length; each chunk's own states and decays know nothing before it."""
     delta, _, a = steps(dt_raw, dt_bias, A_log, dur)
-    y = []
-    entering = np.zeros((*x[:, 0].shape, Bm.shape[2]))
+    a, write = a[..., np.newaxis, np.newaxis], written(delta, x, Bm)
+    h = []
+    entering = np.zeros_like(write[:, 0])
     for first in range(0, x.shape[1], chunk):
-        own = np.zeros_like(entering)
-        kept = np.ones_like(a[:, 0])
+        own, kept = np.zeros_like(entering), np.ones_like(a[:, 0])
         for t in range(first, min(first + chunk, x.shape[1])):
-            own = _advance(own, a[:, t], delta[:, t], x[:, t], Bm[:, t])
+            own = a[:, t] * own + write[:, t]
             kept = kept * a[:, t]
-            h = own + kept[:, :, np.newaxis, np.newaxis] * entering
-            y.append(_read(h, Cm[:, t]) + D[:, np.newaxis] * x[:, t])
-        entering = h
-    return np.stack(y, axis=1)
+            h.append(own + kept * entering)
+        entering = h[-1]
+    return read(np.stack(h, axis=1), Cm) + D[:, np.newaxis] * x
 
 
-def _advance(h: F64, a: F64, delta: F64, x: F64, B: F64) -> F64:
-    """Give a h + (Delta x) outer B: h (B, H, P, M)."""
-    u = delta[:, :, np.newaxis] * x
-    return a[:, :, np.newaxis, np.newaxis] * h + u[..., np.newaxis] * B[:, np.newaxis, np.newaxis]
+def written(delta: F64, x: F64, Bm: F64) -> F64:
+    """Give (Delta x) outer B of all steps, (B, T, H, P, M)."""
+    u = delta[..., np.newaxis] * x
+    return u[..., np.newaxis] * Bm[:, :, np.newaxis, np.newaxis]
 
 
-def _read(h: F64, C: F64) -> F64:
-    read: F64 = np.sum(h * C[:, np.newaxis, np.newaxis], axis=-1)
-    return read
+def states(a: F64, write: F64) -> F64:
+    """Give h_t = a_t h_{t-1} + write_t of all steps, (B, T, H, P, M)."""
+    decay = a[..., np.newaxis, np.newaxis]
+    h = np.zeros_like(write[:, 0])
+    every = []
+    for t in range(write.shape[1]):
+        h = decay[:, t] * h + write[:, t]
+        every.append(h)
+    return np.stack(every, axis=1)
+
+
+def read(h: F64, Cm: F64) -> F64:
+    """Give sum_m h C, (B, T, H, P)."""
+    seen: F64 = np.sum(h * Cm[:, :, np.newaxis, np.newaxis], axis=-1)
+    return seen
 
 
 _STEPS = ("B", "T", "H")
@@ -145,7 +156,7 @@ INPUTS = (
     outputs=(Symbol("y", ("B", "T", "H", "P"), Domain("real"), "outputs"),),
     readings=READINGS,
     wrong=WRONG_FORMULAS,
-    forms={"discrete": (selective_scan_chunked, selective_scan_dual)},
+    forms={"discrete": (selective_scan_chunked,)},
     families=FAMILIES,
     notes="One group: B and C are shared by all heads. dur = 1 switches durations off. y_t does "
     "not depend on anything later than t.",
@@ -173,18 +184,18 @@ def selective_scan_forward(
     if reading not in READINGS + WRONG:
         raise UnknownReading(ID, reading, READINGS + WRONG)
     delta, a = _discretised(dt_raw, dt_bias, A_log, dur, reading)
-    written = x * dur[:, :, np.newaxis, np.newaxis] if reading == "duration_on_x" else x
     into, out = (Cm, Bm) if reading == "b_c_exchanged" else (Bm, Cm)
     size = np.ones_like(delta) if reading == "input_without_delta" else delta
-    h = np.zeros((*x[:, 0].shape, Bm.shape[2]))
-    y = []
-    for t in range(x.shape[1]):
-        before = h
-        if t > 0 or reading != "first_step_skipped":
-            h = _advance(h, a[:, t], size[:, t], written[:, t], into[:, t])
-        seen = _read(before if reading == "read_before_write" else h, out[:, t])
-        y.append(seen if reading == "skip_dropped" else seen + D[:, np.newaxis] * x[:, t])
-    return np.stack(y, axis=1)
+    write = written(size, x, into)
+    if reading == "duration_on_x":
+        write = write * dur[:, :, np.newaxis, np.newaxis, np.newaxis]
+    elif reading == "first_step_skipped":
+        write = np.concatenate([np.zeros_like(write[:, :1]), write[:, 1:]], axis=1)
+    h = states(a, write)
+    if reading == "read_before_write":
+        h = np.concatenate([np.zeros_like(h[:, :1]), h[:, :-1]], axis=1)
+    y = read(h, out)
+    return y if reading == "skip_dropped" else y + D[:, np.newaxis] * x
 
 
 def _discretised(dt_raw: F64, dt_bias: F64, A_log: F64, dur: F64, reading: str) -> tuple[F64, F64]:
