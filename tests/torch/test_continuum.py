@@ -280,6 +280,22 @@ def test_a_batch_that_shares_one_memory_sums_over_it() -> None:
     torch.testing.assert_close(shared.levels[0].W1.detach() - W1, changes, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+@pytest.mark.parametrize("N", [1, 3])
+def test_without_signals_the_fused_update_computes_the_same(reduce: str, N: int) -> None:
+    x, _, error = targets(13, N)
+    mask = torch.rand(N, 13) > 0.4
+    mask[:, 4:6] = False
+    plain, fused = memory(reduce=reduce), memory(reduce=reduce, measure=False)
+    y, same = plain.stream(x, error, mask), fused.stream(x, error, mask)
+    torch.testing.assert_close(same, y, rtol=1e-12, atol=1e-13)
+    for one, two in zip(plain.parameters(), fused.parameters(), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-13)
+    assert plain.counters() == fused.counters()
+    assert fused.telemetry()["layer0.cms.level0.grad_norm"] == 0
+    assert plain.telemetry()["layer0.cms.level0.grad_norm"] > 0
+
+
 def test_reset_returns_sequences_to_the_parameters() -> None:
     x, _, error = targets(8, N=2)
     mine = memory(sequences=2, momentum=0.5)

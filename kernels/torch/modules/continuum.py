@@ -35,7 +35,8 @@ class ContinuumMemory(nn.Module):
     `mean`; sequences, None where all that is streamed shares the weights, or S for S sequences
     with weights of their own on top of the parameters; threshold, the mean error norm from which
     a chunk is written (None: always); group, the process group over which a shared memory's chunk
-    gradients are reduced, or "local".
+    gradients are reduced, or "local"; measure, take the signals of `telemetry` at each update
+    (without, an update that has no momentum is one fused kernel).
 
     Several processes that share a memory must say so: without `group` a shared memory refuses to
     learn (RuntimeError), because every rank would write its own.
@@ -53,6 +54,7 @@ class ContinuumMemory(nn.Module):
         sequences: int | None = None,
         threshold: float | None = None,
         group: Any = None,
+        measure: bool = True,
     ) -> None:
         """Make the levels; ValueError for options that do not exist or periods out of order."""
         super().__init__()
@@ -72,7 +74,7 @@ class ContinuumMemory(nn.Module):
             raise ValueError(f"sequences: got {sequences}, expected 1 or more, or None")
         self.dim, self.form, self.phase, self.flush = dim, form, phase, flush
         self.mean, self.sequences, self.threshold = reduce == "mean", sequences, threshold
-        self.group = group
+        self.group, self.measure = group, measure
         self.tokens = 0
         self.levels = nn.ModuleList(MemoryLevel(dim, spec, sequences) for spec in levels)
         for level in self.levels:
@@ -214,6 +216,7 @@ class ContinuumMemory(nn.Module):
             mean=self.mean,
             threshold=self.threshold,
             ranks=ranks,
+            measure=self.measure,
             flushed=flushed,
         )
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trueup.kernels.torch.ops.cms import level_gradients
+from trueup.kernels.torch.ops.cms import cms_level_update_, level_gradients
 from trueup.kernels.torch.parallel.reduce import Ranks, sum_over
-from trueup.kernels.torch.parallel.shards import reshard_, whole
+from trueup.kernels.torch.parallel.shards import is_sharded, reshard_, whole
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,14 @@ class MemoryLevel(nn.Module):
         mean: bool,
         threshold: float | None,
         ranks: Ranks,
+        measure: bool,
         flushed: bool = False,
     ) -> None:
-        """Pop the chunk; step, unless all of it is masked or the gate is closed (Eq. 31)."""
+        """Pop the chunk; step, unless all of it is masked or the gate is closed (Eq. 31).
+
+        Without `measure` the signals of telemetry are not taken, and where nothing else needs the
+        gradients themselves the step is one fused operator.
+        """
         x, delta, active = self.kept.joined()
         size, masked, self.kept = self.kept.count, self.kept.masked, Kept()
         if masked:
@@ -139,18 +144,28 @@ class MemoryLevel(nn.Module):
         if masked and not bool(open_.any()):  # without a mask nothing waits for the device
             self.counters.masked += size
             return
-        surprise = self._mean_norm(delta, ranks)
-        if threshold is not None:
-            open_ = open_ & (surprise >= threshold)
-            if not bool(open_.any()):
-                self.blocked = surprise.mean()
-                self.counters.gated += size
-                return
-        self._step(x, delta, number if mean else torch.ones_like(number), open_, form, ranks)
-        self.surprise = torch.where(open_, surprise, 0).sum() / open_.sum()
+        if measure or threshold is not None:
+            surprise = self._mean_norm(delta, ranks)
+            if threshold is not None:
+                open_ = open_ & (surprise >= threshold)
+                if not bool(open_.any()):
+                    self.blocked = surprise.mean()
+                    self.counters.gated += size
+                    return
+            self.surprise = torch.where(open_, surprise, 0).sum() / open_.sum()
+        if not measure and form == "residual" and ranks.size == 1 and self._plain():
+            rows, flags = (x.flatten(0, 1), delta.flatten(0, 1)), active.flatten()
+            cms_level_update_(self.W1, self.W2, *rows, flags, self.spec.lr, mean=mean)
+        else:
+            share = number if mean else torch.ones_like(number)
+            self._step(x, delta, share, open_, form, ranks)
         self.counters.updates += 1
         self.counters.consumed += size
         self.counters.flushed += size if flushed else 0
+
+    def _plain(self) -> bool:
+        """Whether the parameters themselves are moved, by their gradient alone."""
+        return self.sequences is None and not self.spec.momentum and not is_sharded(self.W1)
 
     def _per_state(self, values: Tensor) -> Tensor:
         """Sum (N,) over the batch where it shares one state, to (1,)."""
