@@ -119,11 +119,13 @@ def identify(
     )
 
 
-def _rank(fit: FormFit, session: Session, cases: int) -> tuple[bool, bool, float, int, str]:
-    """Order forms: those that fit everything, of them the declared one first; then by ratio."""
-    fits = fit.explained == cases
-    declared = fit.form == session.reference.reading
-    return (not fits, fits and not declared, fit.ratio, -fit.explained, fit.form)
+def _rank(fit: FormFit, session: Session, cases: int) -> tuple[bool, int, float, str]:
+    """Order forms: those that explain more cases first, then by ratio.
+
+    Of several that explain everything, and so cannot be told apart, the declared one is first.
+    """
+    first = fit.explained == cases and fit.form == session.reference.reading
+    return (not first, -fit.explained, fit.ratio, fit.form)
 
 
 def _told(progress: Told | None, total: int, before: int) -> Callable[[str, int], None]:

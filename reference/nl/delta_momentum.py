@@ -76,6 +76,8 @@ def delta_momentum_factored(
     target = np.eye(g.shape[0]) if P is None else P
     if reading == "derived":
         m_next = alpha * m - eta * ((m @ g.T + target) @ g)
+    elif reading == "literal_right":
+        m_next = alpha * m - (m @ g.T + eta * target) @ g
     elif reading == "printed_objective_half":
         m_next = alpha * m - eta * ((m @ g.T - target) @ g)
     elif reading == "printed_objective_full":
@@ -132,6 +134,7 @@ _MATRIX = ("d_out", "d_in")
     wrong=WRONG_FORMULAS,
     forms=_forms(
         "derived",
+        "literal_right",
         "literal_left",
         "left_gg",
         "printed_objective_half",

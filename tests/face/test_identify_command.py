@@ -97,6 +97,32 @@ def test_no_known_form_is_1_and_names_the_nearest(contract: Path) -> None:
     assert re.search(r"nearest: `\w+`, \S+ times the allowed error, explains 0 of", result.stdout)
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        pytest.param(
+            "np.where((x == 0).any(), np.float32(9), a * x)",
+            "the kernel follows `plain`, as its contract declares, in ",
+            id="declared",
+        ),
+        pytest.param(
+            "np.where((x == 0).any(), np.float32(9), a * x * x)",
+            "the kernel follows `squared`, declared is `plain`, in ",
+            id="wrong-variant",
+        ),
+    ],
+)
+def test_a_form_in_most_cases_is_1_and_says_where_it_ends(
+    contract: Path, value: str, said: str
+) -> None:
+    _body(contract, value)
+    result = _run("identify", contract, "-q")
+    assert result.exit_code == 1
+    assert result.stdout.startswith(said)
+    assert " cases but not in the others (" in result.stdout
+    assert re.search(r"furthest off in n=\d+/\w+: ", result.stdout)
+
+
 def test_forms_that_cannot_be_told_apart_are_said_to_be(contract: Path) -> None:
     text = _REFERENCE.replace('real = Domain("real", -2.0, 2.0)', 'real = Domain("mask")')
     (contract.parent / "ref.py").write_text(text)

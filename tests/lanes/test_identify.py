@@ -51,7 +51,8 @@ def test_a_kernel_of_no_known_form_has_a_nearest_one_that_does_not_fit(make: Mak
     assert not result.declared_fits
     assert result.best == result.ranking[0].form
     assert result.ranking[0].ratio > 1e3
-    assert [fit.ratio for fit in result.ranking] == sorted(fit.ratio for fit in result.ranking)
+    order = [(-fit.explained, fit.ratio) for fit in result.ranking]
+    assert order == sorted(order)
 
 
 def test_forms_that_coincide_on_the_inputs_are_all_named_the_declared_one_first(
@@ -85,6 +86,16 @@ def test_a_form_without_meaning_explains_nothing(make: Make) -> None:
     only = found(make(SHIFTED, reference=reference), case="n=7/unit")
     absent = next(fit for fit in only.ranking if fit.form == "squared")
     assert (absent.cases, absent.ratio) == (0, math.inf)
+
+
+def test_a_form_that_explains_most_cases_is_ahead_of_nearer_ones(make: Make) -> None:
+    """`plain` everywhere but where the first element is exactly 0, where it says 1e9."""
+    result = found(make(f"{PLAIN}\nif (x == 0).any(): y[:1] = 1e9"))
+    first, *others = result.ranking
+    assert first.form == "plain"
+    assert len(result.cases) / 2 < first.explained < len(result.cases)
+    assert first.ratio > max(fit.ratio for fit in others if math.isfinite(fit.ratio))
+    assert result.fitting == ()
 
 
 def test_one_case_and_seed_can_be_chosen(make: Make) -> None:

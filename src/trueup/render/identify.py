@@ -56,13 +56,34 @@ def verdict_lines(found: Identification) -> Iterator[str]:
             yield f"{_listed(others)} cannot be told apart on these inputs"
         yield f"fix: {_remedy(found, others)}"
     else:
-        nearest = found.ranking[0]
-        yield f"no known form of {found.equation} explains the kernel ({cases}, {elements})"
+        yield from _unexplained(found)
+
+
+def _unexplained(found: Identification) -> Iterator[str]:
+    """Say what is nearest where no form explains every case."""
+    nearest, total = found.ranking[0], len(found.cases)
+    ran = f"{plural(total, 'case')}, {plural(found.elements, 'element')}"
+    if 2 * nearest.explained > total:
+        declared = nearest.form == found.declared
+        whose = "as its contract declares" if declared else f"declared is `{found.declared}`"
         yield (
-            f"nearest: `{nearest.form}`, {ratio_text(nearest.ratio)} times the allowed error, "
+            f"the kernel follows `{nearest.form}`, {whose}, in {nearest.explained} of {total} "
+            f"cases but not in the others ({ran})"
+        )
+        yield f"furthest off in {nearest.case}: {_times(nearest)}"
+    else:
+        yield f"no known form of {found.equation} explains the kernel ({ran})"
+        yield (
+            f"nearest: `{nearest.form}`, {_times(nearest)}, "
             f"explains {nearest.explained} of {nearest.cases} cases"
         )
-        yield "fix: run `trueup verify` for the elements that differ, and correct the kernel"
+    yield "fix: run `trueup verify` for the elements that differ, and correct the kernel"
+
+
+def _times(fit: FormFit) -> str:
+    if not math.isfinite(fit.ratio):
+        return "beyond every bound"
+    return f"{ratio_text(fit.ratio)} times the allowed error"
 
 
 def _remedy(found: Identification, others: Sequence[str]) -> str:
