@@ -13,22 +13,23 @@ from trueup.reference.symbols import F64, Domain, Family, Symbol, Values
 ID = "dqn.layer_norm_backward"
 EPS = 1e-5
 READINGS = ("full",)
-WRONG = (
-    "elementwise",  # dy = d_out gamma rstd
-    "mean_missing",  # without sum(g)
-    "projection_missing",  # without xhat sum(g xhat)
-    "gamma_missing_in_sums",  # the sums run over d_out
-    "gamma_missing",  # g = d_out everywhere
-    "rstd_missing",  # dy is not scaled back
-    "unbiased",  # the projection divided by D - 1
-    "sums_not_averaged",  # g - sum(g) - xhat sum(g xhat)
-    "xhat_of_next_row",  # another row's saved tensor
-    "dgamma_without_xhat",  # dgamma = sum_b d_out
-    "dgamma_from_y",  # dgamma from the centred y, not from xhat
-    "dgamma_with_gamma",  # dgamma = sum_b d_out gamma xhat
-    "dbeta_averaged",  # divided by B
-    "last_row_missing",  # dgamma and dbeta stop one row early
-)
+WRONG_FORMULAS = {
+    "elementwise": "dy = d_out gamma rstd",
+    "mean_missing": "without sum(g)",
+    "projection_missing": "without xhat sum(g xhat)",
+    "gamma_missing_in_sums": "the sums run over d_out",
+    "gamma_missing": "g = d_out everywhere",
+    "rstd_missing": "dy is not scaled back",
+    "unbiased": "the projection divided by D - 1",
+    "sums_not_averaged": "g - sum(g) - xhat sum(g xhat)",
+    "xhat_of_next_row": "another row's saved tensor",
+    "dgamma_without_xhat": "dgamma = sum_b d_out",
+    "dgamma_from_y": "dgamma from the centred y, not from xhat",
+    "dgamma_with_gamma": "dgamma = sum_b d_out gamma xhat",
+    "dbeta_averaged": "divided by B",
+    "last_row_missing": "dgamma and dbeta stop one row early",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _prepare(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -143,7 +144,7 @@ _ROWS = ("B", "D")
         Symbol("dbeta", ("D",), Domain("real"), "gradient of beta"),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={
         "full": (
             layer_norm_backward_by_means,

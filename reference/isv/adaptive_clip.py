@@ -17,13 +17,14 @@ INITIAL = 1.0
 EPS = float(np.float32(1e-12))
 
 READINGS = ("global",)
-WRONG = (
-    "per_element",  # each element limited to the threshold
-    "threshold_unmultiplied",  # fast itself
-    "floor_missing",  # a tiny average freezes training
-    "sentinel_ignored",  # before the first update the threshold is the floor
-    "always_scaled",  # small gradients are scaled up to the threshold
-)
+WRONG_FORMULAS = {
+    "per_element": "each element limited to the threshold",
+    "threshold_unmultiplied": "fast itself",
+    "floor_missing": "a tiny average freezes training",
+    "sentinel_ignored": "before the first update the threshold is the floor",
+    "always_scaled": "small gradients are scaled up to the threshold",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _at(**given: float) -> Make:
@@ -81,7 +82,7 @@ def adaptive_clip_by_reciprocal(
     ),
     outputs=(Symbol("g_clipped", ("n",), Domain("real"), "gradient after the clip"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"global": (adaptive_clip_by_reciprocal,)},
     families=FAMILIES,
     notes="The average is the one before this step's update: a spike must not raise its own "

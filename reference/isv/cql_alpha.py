@@ -16,13 +16,14 @@ ONLINE = float(np.float32(0.1))
 SEED = 1.0
 
 READINGS = ("affine",)
-WRONG = (
-    "inverted",  # 1 - s: conservative on the agent's own data
-    "unclipped",
-    "online_missing",  # a_seed s
-    "span_missing",  # a_online + a_seed s
-    "nan_hidden",
-)
+WRONG_FORMULAS = {
+    "inverted": "1 - s: conservative on the agent's own data",
+    "unclipped": "the share is not clipped to [0, 1]",
+    "online_missing": "a_seed s",
+    "span_missing": "a_online + a_seed s",
+    "nan_hidden": "a NaN share counts as 0",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _share(value: float) -> Make:
@@ -64,7 +65,7 @@ def cql_alpha_by_lerp(seed_fraction: F64, online: float = ONLINE, seed: float = 
     ),
     outputs=(Symbol("alpha", ("1",), Domain("nonnegative"), "weight of the term"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"affine": (cql_alpha_by_lerp,)},
     families=FAMILIES,
     notes="s is the share in the batch, not in the buffer.",

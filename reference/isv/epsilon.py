@@ -17,17 +17,18 @@ E_START = 1.0
 HEALTH_WEIGHT = 0.5
 
 READINGS = ("linear",)
-WRONG = (
-    "over_total",  # e / T: the last epoch still explores
-    "integer_division",  # e // (T - 1): no decay until the last epoch
-    "progress_unclipped",  # an epoch past the last makes the rate negative
-    "total_unguarded",  # T = 1 divides by zero
-    "health_unclipped",
-    "health_missing",
-    "health_added",  # 1 + c h: a healthy agent explores more
-    "floor_missing",  # without e_min
-    "nan_hidden",  # the bound where health is NaN
-)
+WRONG_FORMULAS = {
+    "over_total": "e / T: the last epoch still explores",
+    "integer_division": "e // (T - 1): no decay until the last epoch",
+    "progress_unclipped": "an epoch past the last makes the rate negative",
+    "total_unguarded": "T = 1 divides by zero",
+    "health_unclipped": "health is not clipped to [0, 1]",
+    "health_missing": "no damping by health",
+    "health_added": "1 + c h: a healthy agent explores more",
+    "floor_missing": "without e_min",
+    "nan_hidden": "the bound where health is NaN",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _prepare(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -88,7 +89,7 @@ def epsilon_by_remaining(
     ),
     outputs=(Symbol("epsilon", ("1",), Domain("unit"), "exploration rate"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"linear": (epsilon_by_remaining,)},
     families=FAMILIES,
     prepare=_prepare,

@@ -16,16 +16,17 @@ LOW = float(np.float32(0.1))
 STEPS = 1000.0
 
 READINGS = ("ramp",)
-WRONG = (
-    "inverted",  # fast / slow: a spike speeds training up
-    "unclipped",  # slow / fast as it is
-    "ramp_missing",  # r for ever
-    "ratio_missing",  # the ramp alone, from 0
-    "ramp_reversed",  # s r + (1 - s)
-    "slow_reset",  # slow = fast: the factor can never fire
-    "steps_unclipped",  # past W the factor leaves 1
-    "sentinel_ignored",  # averages that are not set are divided
-)
+WRONG_FORMULAS = {
+    "inverted": "fast / slow: a spike speeds training up",
+    "unclipped": "slow / fast as it is",
+    "ramp_missing": "r for ever",
+    "ratio_missing": "the ramp alone, from 0",
+    "ramp_reversed": "s r + (1 - s)",
+    "slow_reset": "slow = fast: the factor can never fire",
+    "steps_unclipped": "past W the factor leaves 1",
+    "sentinel_ignored": "averages that are not set are divided",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _prepare(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -84,7 +85,7 @@ def fold_warmup_by_lerp(
     ),
     outputs=(Symbol("factor", ("1",), Domain("unit"), "factor on the update"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"ramp": (fold_warmup_by_lerp,)},
     families=FAMILIES,
     prepare=_prepare,

@@ -17,18 +17,19 @@ LOW = float(np.float32(0.8))
 HIGH = float(np.float32(0.995))
 
 READINGS = ("per_branch",)
-WRONG = (
-    "one_for_all",  # the first branch's discount in all four slots
-    "range_not_halved",  # 1 - r / range
-    "range_squared",
-    "unguarded",  # a range of 0 divides by zero
-    "target_unclipped",  # 1 - r / (range / 2) as it is
-    "health_unclipped",
-    "health_missing",  # the target itself
-    "from_zero",  # h g_hat
-    "reversed",  # branches in the other order
-    "nan_hidden",
-)
+WRONG_FORMULAS = {
+    "one_for_all": "the first branch's discount in all four slots",
+    "range_not_halved": "1 - r / range",
+    "range_squared": "1 - r / (range^2 / 2)",
+    "unguarded": "a range of 0 divides by zero",
+    "target_unclipped": "1 - r / (range / 2) as it is",
+    "health_unclipped": "health is not clipped to [0, 1]",
+    "health_missing": "the target itself",
+    "from_zero": "h g_hat",
+    "reversed": "branches in the other order",
+    "nan_hidden": "a NaN health counts as 0",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _set(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -108,7 +109,7 @@ def gamma_by_ratio(
     ),
     outputs=(Symbol("gamma", ("4",), Domain("unit"), "discount of each branch"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"per_branch": (gamma_by_ratio,)},
     families=FAMILIES,
     notes="The order of the branches is direction, magnitude, order, urgency.",

@@ -18,16 +18,17 @@ HIGH = 4.0
 FLOOR = float(np.float32(1e-12))
 
 READINGS = ("normalised",)
-WRONG = (
-    "normalised_before_clip",  # the mean of the weights is no longer 1
-    "not_normalised",
-    "exponent_one",  # (m / n) itself
-    "inverse",  # n / m: the loudest branch is amplified
-    "two_branches",  # magnitude and direction only
-    "sum_for_mean",  # m = sum of the norms
-    "unclipped",
-    "reversed",  # weights in the other order
-)
+WRONG_FORMULAS = {
+    "normalised_before_clip": "the mean of the weights is no longer 1",
+    "not_normalised": "the mean of the weights is not brought to 1",
+    "exponent_one": "(m / n) itself",
+    "inverse": "n / m: the loudest branch is amplified",
+    "two_branches": "magnitude and direction only",
+    "sum_for_mean": "m = sum of the norms",
+    "unclipped": "weights are not clipped",
+    "reversed": "weights in the other order",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _set(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -84,7 +85,7 @@ def grad_balancer_by_roots(
     ),
     outputs=(Symbol("weights", ("4",), Domain("positive"), "weight of each branch, mean 1"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"normalised": (grad_balancer_by_roots,)},
     families=FAMILIES,
 )

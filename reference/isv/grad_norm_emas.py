@@ -19,19 +19,20 @@ FAST_ALPHA = float(np.float32(0.1))
 SLOW_ALPHA = float(np.float32(0.001))
 
 READINGS = ("guarded",)
-WRONG = (
-    "alphas_swapped",  # the fast average moves slowly and the other way round
-    "alpha_on_prev",  # alpha prev + (1 - alpha) obs
-    "sentinel_strict",  # prev < 0: an average that starts at zero warms up from zero
-    "sentinel_zero_only",  # prev == 0: a negative start is blended
-    "no_sentinel",  # always blended
-    "bias_corrected",  # divided by 1 - (1 - alpha)^t, at t = 1
-    "nonfinite_accepted",  # the guard lets NaN and infinity through
-    "nonpositive_accepted",  # the guard lets obs <= 0 through
-    "unguarded",  # no guard at all
-    "slow_follows_fast",  # the slow average is fed with the new fast one
-    "fast_only",  # the slow average is never written
-)
+WRONG_FORMULAS = {
+    "alphas_swapped": "the fast average moves slowly and the other way round",
+    "alpha_on_prev": "alpha prev + (1 - alpha) obs",
+    "sentinel_strict": "prev < 0: an average that starts at zero warms up from zero",
+    "sentinel_zero_only": "prev == 0: a negative start is blended",
+    "no_sentinel": "always blended",
+    "bias_corrected": "divided by 1 - (1 - alpha)^t, at t = 1",
+    "nonfinite_accepted": "the guard lets NaN and infinity through",
+    "nonpositive_accepted": "the guard lets obs <= 0 through",
+    "unguarded": "no guard at all",
+    "slow_follows_fast": "the slow average is fed with the new fast one",
+    "fast_only": "the slow average is never written",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _set(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -130,7 +131,7 @@ def grad_norm_emas_by_difference(
         Symbol("slow_next", ("1",), Domain("sentinel"), "slow average after the step"),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"guarded": (grad_norm_emas_by_difference,)},
     families=FAMILIES,
     notes="A NaN average would stay NaN for ever, since prev <= 0 is false: it must never be the "

@@ -18,18 +18,19 @@ LOW = float(np.float32(0.05))
 HIGH = 1.0
 
 READINGS = ("shrunk",)
-WRONG = (
-    "not_divided",  # f = p b - q, without / b
-    "unclipped",  # negative: a short position where none is wanted
-    "unshrunk",  # p as it is, however few the trades
-    "payoff_unguarded",  # all wins divide by a mean loss of 0
-    "payoff_inverted",  # b = mean loss / mean win
-    "loss_signed",  # the mean loss taken with its negative sign
-    "health_unclipped",
-    "health_missing",
-    "whole_fraction",  # f instead of half of it
-    "nan_hidden",
-)
+WRONG_FORMULAS = {
+    "not_divided": "f = p b - q, without / b",
+    "unclipped": "negative: a short position where none is wanted",
+    "unshrunk": "p as it is, however few the trades",
+    "payoff_unguarded": "all wins divide by a mean loss of 0",
+    "payoff_inverted": "b = mean loss / mean win",
+    "loss_signed": "the mean loss taken with its negative sign",
+    "health_unclipped": "health is not clipped to [0, 1]",
+    "health_missing": "no damping by health",
+    "whole_fraction": "f instead of half of it",
+    "nan_hidden": "a NaN health counts as 0",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _prepare(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -100,7 +101,7 @@ def kelly_cap_by_odds(
     ),
     outputs=(Symbol("cap", ("1",), Domain("unit"), "cap on the position"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"shrunk": (kelly_cap_by_odds,)},
     families=FAMILIES,
     prepare=_prepare,

@@ -21,16 +21,17 @@ ALPHA = float(np.float32(0.05))
 FLOOR = float(np.float32(1e-6))
 
 READINGS = ("compare_first",)
-WRONG = (
-    "update_first",  # the average takes this step's readiness before the comparison
-    "not_strict",  # fires at equality
-    "unclipped",
-    "reference_missing",  # base times the average
-    "base_missing",
-    "sentinel",  # an average that is not above 0 counts as not set
-    "alpha_on_prev",
-    "never_updated",
-)
+WRONG_FORMULAS = {
+    "update_first": "the average takes this step's readiness before the comparison",
+    "not_strict": "fires at equality",
+    "unclipped": "the threshold is not clipped",
+    "reference_missing": "base times the average",
+    "base_missing": "the average over the reference, without base",
+    "sentinel": "an average that is not above 0 counts as not set",
+    "alpha_on_prev": "alpha on the old average, 1 - alpha on the new value",
+    "never_updated": "the average never moves",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _prepare(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -109,7 +110,7 @@ def plan_threshold_by_difference(
         Symbol("count_next", ("1",), Domain("positive"), "observations after the step"),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"compare_first": (plan_threshold_by_difference,)},
     families=FAMILIES,
     prepare=_prepare,

@@ -12,12 +12,13 @@ from trueup.reference.symbols import F64, Domain, Family, Make, Symbol, Values
 
 ID = "isv.polyak"
 READINGS = ("average",)
-WRONG = (
-    "swapped",  # the target keeps tau and takes 1 - tau
-    "not_decayed",  # th' + tau th
-    "online_only",  # tau th
-    "frozen",  # never updated
-)
+WRONG_FORMULAS = {
+    "swapped": "the target keeps tau and takes 1 - tau",
+    "not_decayed": "th' + tau th",
+    "online_only": "tau th",
+    "frozen": "never updated",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _rate(value: float) -> Make:
@@ -55,7 +56,7 @@ def polyak_by_difference(target: F64, online: F64, tau: F64) -> F64:
     ),
     outputs=(Symbol("target_next", ("n",), Domain("real"), "target after the step"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"average": (polyak_by_difference,)},
     families=FAMILIES,
     notes="Parameters only: the bus has no target, and its tail may not be averaged.",

@@ -14,15 +14,16 @@ ID = "isv.reward_emas"
 ALPHA = float(np.float32(0.05))
 
 READINGS = ("counted",)
-WRONG = (
-    "sentinel",  # prev <= 0 means not set: a negative average is assigned in every step
-    "absolute",  # |rc|
-    "slot_shifted",  # each average in its neighbour's slot
-    "alpha_on_prev",
-    "count_ignored",  # the first observation is blended with whatever was there
-    "count_kept",  # never counted: every observation is the first
-    "sum_for_each",  # the sum of the components in every slot
-)
+WRONG_FORMULAS = {
+    "sentinel": "prev <= 0 means not set: a negative average is assigned in every step",
+    "absolute": "|rc|",
+    "slot_shifted": "each average in its neighbour's slot",
+    "alpha_on_prev": "alpha on the old average, 1 - alpha on the new value",
+    "count_ignored": "the first observation is blended with whatever was there",
+    "count_kept": "never counted: every observation is the first",
+    "sum_for_each": "the sum of the components in every slot",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _running(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -84,7 +85,7 @@ def reward_emas_by_difference(
         Symbol("count_next", ("1",), Domain("positive"), "observations after the step"),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"counted": (reward_emas_by_difference,)},
     families=FAMILIES,
     prepare=lambda rng, sizes, values: values | {"count": np.floor(np.asarray(values["count"]))},

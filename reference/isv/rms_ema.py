@@ -14,16 +14,17 @@ ID = "isv.rms_ema"
 ALPHA = float(np.float32(0.05))
 
 READINGS = ("rms",)
-WRONG = (
-    "mean_absolute",  # mean |h|
-    "row_rms",  # the mean of each row's root mean square
-    "centred",  # the mean subtracted: a standard deviation
-    "sum",  # not divided by the number of elements
-    "divided_by_rows",  # divided by B alone
-    "square_kept",  # without the root
-    "alpha_on_prev",
-    "no_sentinel",  # blended with the 0 it starts from
-)
+WRONG_FORMULAS = {
+    "mean_absolute": "mean |h|",
+    "row_rms": "the mean of each row's root mean square",
+    "centred": "the mean subtracted: a standard deviation",
+    "sum": "not divided by the number of elements",
+    "divided_by_rows": "divided by B alone",
+    "square_kept": "without the root",
+    "alpha_on_prev": "alpha on the old average, 1 - alpha on the new value",
+    "no_sentinel": "blended with the 0 it starts from",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _set(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -83,7 +84,7 @@ def rms_ema_by_reciprocal(h: F64, ema: F64, alpha: float = ALPHA) -> F64:
     ),
     outputs=(Symbol("ema_next", ("1",), Domain("sentinel"), "average after the step"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"rms": (rms_ema_by_difference, rms_ema_by_reciprocal)},
     families=FAMILIES,
     notes="A root mean square is never negative, so here a value that is not above 0 means 'not "

@@ -12,13 +12,14 @@ from trueup.reference.symbols import F64, Domain, Family, Symbol, Values
 
 ID = "isv.soft_reset"
 READINGS = ("towards_init",)
-WRONG = (
-    "init_forgotten",  # kappa x
-    "kappa_inverted",  # x + kappa (init - x)
-    "applied_twice",  # kappa^2
-    "hard",  # init, whatever kappa
-    "never",
-)
+WRONG_FORMULAS = {
+    "init_forgotten": "kappa x",
+    "kappa_inverted": "x + kappa (init - x)",
+    "applied_twice": "kappa^2",
+    "hard": "init, whatever kappa",
+    "never": "the state stays as it is",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _set(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -73,7 +74,7 @@ def soft_reset_by_lerp(state: F64, init: F64, kappa: F64) -> F64:
     ),
     outputs=(Symbol("state_next", ("n",), Domain("real"), "state after the boundary"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"towards_init": (soft_reset_by_lerp,)},
     families=FAMILIES,
     notes="A hard reset is kappa = 0, persistent state kappa = 1.",

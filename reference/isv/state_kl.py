@@ -16,17 +16,18 @@ ALPHA = float(np.float32(0.05))
 FLOOR = float(np.float32(1e-6))
 
 READINGS = ("gaussian",)
-WRONG = (
-    "swapped",  # the divergence of the reference from the batch
-    "trail_first",  # the trailing average takes this divergence before it is compared
-    "deviation_for_variance",  # sqrt(v) where v belongs
-    "not_halved",
-    "means_missing",  # variances alone
-    "log_sign",  # + ln(v / vr)
-    "unclipped",  # amplified without limit
-    "first_compared",  # the first observation is compared with an empty average
-    "mean_for_sum",  # averaged over the features
-)
+WRONG_FORMULAS = {
+    "swapped": "the divergence of the reference from the batch",
+    "trail_first": "the trailing average takes this divergence before it is compared",
+    "deviation_for_variance": "sqrt(v) where v belongs",
+    "not_halved": "without the factor 1/2",
+    "means_missing": "variances alone",
+    "log_sign": "+ ln(v / vr)",
+    "unclipped": "amplified without limit",
+    "first_compared": "the first observation is compared with an empty average",
+    "mean_for_sum": "averaged over the features",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _prepare(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
@@ -113,7 +114,7 @@ def state_kl_direct(
         Symbol("count_next", ("1",), Domain("positive"), "observations after the step"),
     ),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"gaussian": (state_kl_direct,)},
     families=FAMILIES,
     prepare=_prepare,

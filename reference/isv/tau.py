@@ -16,13 +16,14 @@ T_MIN = float(np.float32(1e-3))
 T_MAX = float(np.float32(1e-2))
 
 READINGS = ("affine",)
-WRONG = (
-    "health_unclipped",  # a health above 1 leads past t_max
-    "inverted",  # t_max where the health is 0
-    "bounds_swapped_in_span",  # t_min + (t_min - t_max) h
-    "from_zero",  # t_max h, without t_min
-    "nan_hidden",  # min and max return the bound where health is NaN
-)
+WRONG_FORMULAS = {
+    "health_unclipped": "a health above 1 leads past t_max",
+    "inverted": "t_max where the health is 0",
+    "bounds_swapped_in_span": "t_min + (t_min - t_max) h",
+    "from_zero": "t_max h, without t_min",
+    "nan_hidden": "min and max return the bound where health is NaN",
+}
+WRONG = tuple(WRONG_FORMULAS)
 
 
 def _health(value: float) -> Make:
@@ -63,7 +64,7 @@ def tau_by_lerp(health: F64, t_min: float = T_MIN, t_max: float = T_MAX) -> F64:
     ),
     outputs=(Symbol("tau", ("1",), Domain("unit"), "rate of the target average"),),
     readings=READINGS,
-    wrong=WRONG,
+    wrong=WRONG_FORMULAS,
     forms={"affine": (tau_by_lerp,)},
     families=FAMILIES,
 )

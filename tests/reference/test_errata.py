@@ -146,3 +146,8 @@ def test_what_contradicts_itself_is_refused(make: Any, message: str) -> None:
 def test_a_coincidence_on_a_declared_family_is_kept() -> None:
     told = Coincidence(("twice", "thrice"), "x = 0", "zero")
     assert declare(coincide=(told,)).__equation__.coincide == (told,)
+
+
+@pytest.mark.parametrize("entry", EQUATIONS, ids=[entry.id for entry in EQUATIONS])
+def test_every_wrong_variant_says_what_it_computes(entry: Equation) -> None:
+    assert [name for name in entry.wrong if not entry.formulas.get(name, "").strip()] == []
