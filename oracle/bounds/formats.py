@@ -98,6 +98,7 @@ _FORMATS = {
     "f64": Format("f64", 53, -1022, 1023, np.float64),
     "f32": Format("f32", 24, -126, 127, np.float32),
     "tf32": Format("tf32", 11, -126, 127),
+    "tf32x3": Format("tf32x3", 22, -126, 127),  # two tf32 numbers, their lesser product left out
     "bf16": Format("bf16", 8, -126, 127),
     "f16": Format("f16", 11, -14, 15, np.float16),
 }

@@ -25,7 +25,7 @@ def nearest(x: float, bits: int, emin: int) -> Fraction:
     return round(exact / step) * step
 
 
-@pytest.mark.parametrize(("name", "bits"), [("bf16", 8), ("tf32", 11)])
+@pytest.mark.parametrize(("name", "bits"), [("bf16", 8), ("tf32", 11), ("tf32x3", 22)])
 def test_short_formats_round_to_nearest_even(name: str, bits: int) -> None:
     fmt = format_of(name)
     for x in WIDE[np.isfinite(WIDE) & (np.abs(WIDE) < 1e38)]:
