@@ -47,15 +47,15 @@ def projected_descent_chunk_compact(
     earlier e_s (x_s . x_t); retention scales what is already there.
     """
     read, gram = X @ W.T, X @ X.T  # (C, d_out), (C, C)
-    rows: list[F64] = []
+    n, E = np.sum(X * X, axis=1), np.zeros_like(U)
     for t in range(X.shape[0]):
-        c, b = _coefficients(eta[t], gram[t, t], reading)
+        c, b = _coefficients(eta[t], n[t], reading)
         e = c * read[t] + b * U[t]
-        factor = _retention(alpha, t)
-        read = factor * read - gram[t][:, None] * e
-        rows = [factor * row for row in rows] + [e]
-        W = factor * W
-    return W - np.stack(rows).T @ X if rows else W
+        read = _kept(alpha, t, read) - np.outer(gram[t], e)
+        E = _kept(alpha, t, E)
+        E[t] = e
+        W = _kept(alpha, t, W)
+    return W - E.T @ X
 
 
 _MATRIX = ("d_out", "d_in")
@@ -125,15 +125,15 @@ def projected_descent_chunk(
     """
     if reading in WRONG:
         return _wrong(W, X, U, eta, alpha, reading)
+    n = np.sum(X * X, axis=1)
     for t in range(X.shape[0]):
-        x = X[t]
-        c, b = _coefficients(eta[t], np.sum(x * x), reading)
-        W = _retention(alpha, t) * W - np.outer(c * (W @ x) + b * U[t], x)
+        c, b = _coefficients(eta[t], n[t], reading)
+        W = _kept(alpha, t, W) - np.outer(c * (W @ X[t]) + b * U[t], X[t])
     return W
 
 
-def _retention(alpha: F64 | None, t: int) -> Scalar:
-    return 1.0 if alpha is None else alpha[t]
+def _kept(alpha: F64 | None, t: int, state: F64) -> F64:
+    return state.copy() if alpha is None else alpha[t] * state
 
 
 def _coefficients(eta: Scalar, n: Scalar, reading: str) -> tuple[Scalar, Scalar]:
@@ -165,7 +165,7 @@ def _wrong(W: F64, X: F64, U: F64, eta: F64, alpha: F64 | None, reading: str) ->
     start = W
     for t in tokens:
         x, u, rate = X[t], U[t], eta[0 if reading == "first_rate" else t]
-        factor = _retention(alpha, t)
+        factor: Scalar = 1.0 if alpha is None else alpha[t]
         if reading == "retention_dropped":
             factor = 1.0
         elif reading == "retention_complement":
