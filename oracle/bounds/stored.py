@@ -1,7 +1,8 @@
 """Named intermediates of a contract: every binding of the name is followed by its rounding.
 
-The function's source is parsed, and after each statement that binds a stored name (assignment,
-also to tuples, augmented assignment, loop target, walrus) the name is rounded.
+The source of the form and of the functions it calls is parsed, and after each statement that binds
+a stored name (assignment, also to tuples, augmented assignment, loop target, walrus) the name is
+rounded.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ HOOK = "__stored__"
 
 
 @functools.lru_cache(maxsize=256)
-def rewritten(function: types.FunctionType, names: tuple[str, ...]) -> types.CodeType:
-    """The function's code with the stored names rounded at every binding."""
+def rewritten(
+    function: types.FunctionType, names: tuple[str, ...]
+) -> tuple[types.CodeType, frozenset[str]]:
+    """The function's code with the stored names rounded at every binding, and which it binds."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source)
@@ -44,13 +47,15 @@ def rewritten(function: types.FunctionType, names: tuple[str, ...]) -> types.Cod
     ]
     store = _Store(names)
     definition.body = store.block(definition.body)
-    missing = sorted(set(names) - store.found)
-    if missing:
-        raise BoundsError(
-            f"precision.stored names {', '.join(missing)}, which {function.__qualname__} never "
-            "assigns; use the name of an intermediate of the reference"
-        )
-    return _compiled(tree, function)
+    return _compiled(tree, function), frozenset(store.found)
+
+
+def unbound(function: types.FunctionType, missing: set[str]) -> BoundsError:
+    """The error of stored names that neither a form nor any function it calls assigns."""
+    return BoundsError(
+        f"precision.stored names {', '.join(sorted(missing))}, which {function.__qualname__} never "
+        "assigns; use the name of an intermediate of the reference"
+    )
 
 
 def _arguments(args: ast.arguments) -> list[ast.arg]:

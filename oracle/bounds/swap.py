@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.oracle.bounds.namespace import Swap
-from trueup.oracle.bounds.stored import HOOK, rewritten
+from trueup.oracle.bounds.stored import HOOK, rewritten, unbound
 
 if TYPE_CHECKING:
     from trueup.oracle.bounds.model import Model
@@ -52,6 +52,8 @@ class Rebuilder:
         self._functions: dict[int, Any] = {}
         self._globals: dict[int, dict[str, Any]] = {}
         self._keep: list[Any] = []
+        self._bound: set[str] = set()
+        self._innermost: types.FunctionType | None = None
 
     def form(self, form: Callable[..., Any]) -> Callable[..., Any]:
         """The reference itself, with its named intermediates stored."""
@@ -66,10 +68,21 @@ class Rebuilder:
             while hasattr(innermost, "__wrapped__"):
                 innermost = innermost.__wrapped__
             if isinstance(innermost, types.FunctionType):
-                copy = self._copy(innermost, rewritten(innermost, tuple(self.stored)))
-                self._functions[id(innermost)] = copy
+                self._copy(innermost, self._storing(innermost))
+                self._innermost = innermost
         rebuilt: Callable[..., Any] = self.value(form)
         return rebuilt
+
+    def check(self) -> None:
+        """Refuse stored names that nothing binds; to be asked when the form is rebuilt."""
+        missing = set(self.stored) - self._bound
+        if missing and self._innermost is not None:
+            raise unbound(self._innermost, missing)
+
+    def _storing(self, function: types.FunctionType) -> types.CodeType:
+        code, bound = rewritten(function, tuple(self.stored))
+        self._bound |= bound
+        return code
 
     def _values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {k: self.value(v) for k, v in values.items()}
@@ -92,7 +105,10 @@ class Rebuilder:
         known = self._functions.get(id(function))
         if known is not None:
             return known
-        return self._copy(function, function.__code__)
+        code = function.__code__
+        if any(name in code.co_varnames + code.co_cellvars for name in self.stored):
+            code = self._storing(function)
+        return self._copy(function, code)
 
     def _copy(self, function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
         cells = {name: types.CellType() for name in function.__code__.co_freevars}
@@ -146,4 +162,7 @@ def rebuild(
     form: Callable[..., Any], model: Model, stored: Mapping[str, str]
 ) -> Callable[..., Any]:
     """`form` as a function that computes with the rows of `model`."""
-    return Rebuilder(model, stored).form(form)
+    rebuilder = Rebuilder(model, stored)
+    rebuilt = rebuilder.form(form)
+    rebuilder.check()
+    return rebuilt

@@ -17,7 +17,7 @@ import numpy as np
 
 from trueup.oracle.backends.base import AnyArray
 from trueup.oracle.bounds import Evaluation
-from trueup.oracle.bounds.judge import judge_output
+from trueup.oracle.bounds.judge import COHERENT, judge_output
 from trueup.oracle.contract import Arg
 from trueup.oracle.errors import OracleError
 from trueup.oracle.inputs import Draw
@@ -82,7 +82,9 @@ def _rejects(
     if np.array_equal(wrong[mask], right[mask], equal_nan=True):
         return None
     judgement = judge_output(evaluation, index, wrong)
-    return bool(failing(session, draw, judgement, arg).any())
+    # As the lane itself judges: by an element, or by all of them together.
+    together = judgement.coherent > COHERENT and bool(mask.all())
+    return together or bool(failing(session, draw, judgement, arg).any())
 
 
 def plainly_wrong(

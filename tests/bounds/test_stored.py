@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,19 @@ def in_a_loop(x: Array) -> Array:
     return out
 
 
+def squared(x: Array) -> Array:
+    t = x * x
+    return t
+
+
+def in_a_helper(x: Array) -> Array:
+    return squared(x).sum(axis=1)
+
+
+def in_an_argument(x: Array, *, square: Callable[..., Any] = squared) -> Array:
+    return square(x).sum(axis=1)
+
+
 def with_closure(offset: float) -> Callable[..., Any]:
     def form(x: Array, *, scale: float = 1.0) -> Array:
         t: Array = x * x
@@ -61,7 +75,18 @@ def kernel(x: Array) -> Array:
 
 
 @pytest.mark.parametrize(
-    "form", [plain_name, of_a_tuple, augmented, walrus, in_a_loop, with_closure(0.0)]
+    "form",
+    [
+        plain_name,
+        of_a_tuple,
+        augmented,
+        walrus,
+        in_a_loop,
+        with_closure(0.0),
+        in_a_helper,
+        in_an_argument,
+        partial(in_an_argument, square=squared),
+    ],
 )
 def test_a_stored_intermediate_is_declared(form: Callable[..., Any]) -> None:
     stored = Precision(stored={"t": "bf16"})
