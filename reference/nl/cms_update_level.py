@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from trueup.reference.catalogue import equation
@@ -34,18 +36,30 @@ WRONG_FORMULAS = {
 WRONG = tuple(WRONG_FORMULAS)
 
 
-def level_update_by_tokens(
-    W1: F64, W2: F64, x: F64, delta: F64, mask: F64, eta: float, counts: F64
+def level_update_by_exp(
+    W1: F64,
+    W2: F64,
+    x: F64,
+    delta: F64,
+    mask: F64,
+    eta: float,
+    counts: F64,
+    *,
+    reading: str = "sum",
 ) -> tuple[F64, F64, F64]:
-    """Sum the gradients token by token, as outer products."""
-    G1, G2 = 0.0 * W1, 0.0 * W2
-    for token in range(x.shape[0]):
-        z = W1 @ x[token]
-        error = (W2.T @ delta[token]) * silu_slope(z)
-        active = mask[token] > 0.5
-        G1 = G1 + np.where(active, np.outer(error, x[token]), 0.0)
-        G2 = G2 + np.where(active, np.outer(delta[token], silu(z)), 0.0)
-    return W1 - eta * G1, W2 - eta * G2, _counted(counts, mask)
+    """Take sigma as 1 / (1 + exp(-z)), and the mean's factor into the rate last."""
+    active = mask > 0.5
+    inputs, errors = np.where(active[:, None], x, 0.0), np.where(active[:, None], delta, 0.0)
+    z: F64 = np.where(active[:, None], inputs @ W1.T, 0.0)
+    with np.errstate(over="ignore"):  # exp(-z) beyond the largest number: sigma is 0
+        s = 1 / (1 + np.exp(-z))
+    error: F64 = np.where(active[:, None], errors @ W2, 0.0) * (s * (1 + z * (1 - s)))
+    rate: Scalar = eta
+    if reading == "mean":
+        rate = eta / np.maximum(np.sum(np.where(active, 1.0, 0.0)), 1.0)
+    G1: F64 = (inputs.T @ error).T
+    G2: F64 = ((z * s).T @ errors).T
+    return W1 - rate * G1, W2 - rate * G2, _counted(counts, mask)
 
 
 _FIRST, _SECOND, _CHUNK = ("h", "d"), ("d", "h"), ("C", "d")
@@ -87,7 +101,7 @@ _WEIGHTS = Domain("real", -1.0, 1.0)
         Coincidence(READINGS, "C = 1, or one active token"),
         Coincidence(READINGS, "no active token", "all_masked"),
     ),
-    forms={"sum": (level_update_by_tokens,)},
+    forms={reading: (partial(level_update_by_exp, reading=reading),) for reading in READINGS},
     families=LEVEL_UPDATE,
     notes="The residual branch adds nothing to the gradients of W1 and W2. Both are taken at the "
     "chunk-start parameters. A chunk without active tokens consumes its tokens and changes no "
@@ -124,10 +138,11 @@ def cms_level_update(
     errors = np.where(active[:, None], delta, 0.0)
     number: Scalar = np.maximum(np.sum(np.where(active, 1.0, 0.0)), 1.0)
     rate = eta * _factor(reading, x, number)
-    z: F64 = inputs @ W1.T  # (C, h)
+    z: F64 = np.where(active[:, None], inputs @ W1.T, 0.0)  # (C, h)
     hidden = z if reading == "linear_hidden" else silu(z)
     W2_next = W2 - rate * (errors.T @ hidden)
-    error: F64 = errors @ (W2_next if reading == "W2_first" else W2)
+    second = W2_next if reading == "W2_first" else W2
+    error: F64 = np.where(active[:, None], errors @ second, 0.0)
     if reading != "slope_missing":
         error = error * silu_slope(z)
     W1_next = W1 if reading == "W1_frozen" else W1 - rate * (error.T @ inputs)

@@ -1,0 +1,219 @@
+// cms_level.cuh: one chunk update of an MLP level, as launches that several contracts share.
+//
+//   z = W1 x_t    a = silu(z)    e = (W2^T delta_t) silu'(z)
+//   W1' = W1 - rate sum e x_t^T        W2' = W2 - rate sum delta_t a^T
+// over the chunk's active tokens, at the parameters of the chunk's start; rate is eta, or eta over
+// the number of active tokens.
+//
+// Launch       512 threads a block. both_errors: Z = x W1^T and D = delta W2, (C, h), a block for
+//              each 64 x 64 tile of both: 2 ceil(h / 64) ceil(C / 64). step: a block for each
+//              128 x 128 tile of W1 and of W2: 2 ceil(h / 128) ceil(d / 128). Dynamic shared
+//              memory as asserted below
+// Masks        a masked token is never read, so that what it holds goes nowhere; a chunk without
+//              active tokens writes nothing but its counter: every bit of W1 and W2 stays
+// Traffic      W1 and W2 are read twice, the second time from L2 as far as they fit, and written
+//              once; activations are made where a tile of Z and D is staged
+// Determinism  bitwise: fixed order of summation, no atomics
+// Numerics     products by tensor_tiles.cuh; activations and the step, fmaf(-rate, sum, W), in
+//              float32
+#pragma once
+
+#include "tensor_tiles.cuh"
+
+namespace trueup {
+namespace cms {
+
+constexpr unsigned kEdge = 64, kSide = 128;
+
+template <bool kAlong, Precision kPrecision>
+using ErrorTile = TensorTile<kEdge, kEdge, 64, 4, 3, kAlong, true, kPrecision>;
+
+constexpr int kHiddenTile = 32 * (kSide + 4);
+template <Precision kPrecision>
+using StepTile =
+    TensorTile<kSide, kSide, 32, 1, 2, false, false, kPrecision, kHiddenTile>;
+
+using AnyError = ErrorTile<true, Precision::kSplit>;
+using AnyStep = StepTile<Precision::kSplit>;
+using Turned = ErrorTile<false, Precision::kSplit>;
+static_assert(AnyError::kThreads == 512 && 4 * AnyError::kFloats <= 107520, "as launched");
+static_assert(4 * Turned::kFloats == 107520, "as launched");
+static_assert(AnyStep::kThreads == 512 && 4 * AnyStep::kFloats == 101376, "as launched");
+static_assert(AnyStep::A::kFloats == kHiddenTile, "Z and D are staged alike");
+
+struct Sizes {
+  unsigned C, d, h;
+};
+
+__device__ __forceinline__ float sigmoid(float z) { return 1.0f / (1.0f + expf(-z)); }
+
+// silu'(z) = s (1 + z (1 - s))
+__device__ __forceinline__ float slope(float z) {
+  const float s = sigmoid(z);
+  return s * fmaf(z, 1.0f - s, 1.0f);
+}
+
+// To every thread of the block.
+__device__ __forceinline__ unsigned active_tokens(const unsigned char* mask, unsigned C) {
+  unsigned active = 0;
+  for (unsigned first = 0; first < C; first += blockDim.x) {
+    const unsigned token = first + threadIdx.x;
+    active += __syncthreads_count(token < C && mask[token] != 0);
+  }
+  return active;
+}
+
+template <class Tile>
+__device__ __forceinline__ void errors(const Operand& W, const Operand& tokens, float* out,
+                                       unsigned tile, const Sizes& size, float* pool) {
+  const unsigned across = (size.C - 1) / kEdge + 1;
+  Tile t;
+  t.run(W, tokens, size.h, size.C, size.d, tile / across * kEdge, tile % across * kEdge, pool);
+  t.each(size.h, size.C, [=](unsigned m, unsigned n, float s0, float s1) {
+    float* const to = out + static_cast<size_t>(n) * size.h + m;
+    to[0] = tokens.keep[n] != 0 ? s0 : 0.0f;  // 0 times an infinite weight is not 0
+    if (n + 1 < size.C) to[size.h] = tokens.keep[n + 1] != 0 ? s1 : 0.0f;
+  });
+}
+
+template <Precision kPrecision>
+__device__ __forceinline__ void both_errors(const float* W1, const float* W2, const float* x,
+                                            const float* delta, const unsigned char* mask,
+                                            float* Z, float* D, const Sizes& size, float* pool) {
+  if (active_tokens(mask, size.C) == 0) return;
+  const unsigned half = gridDim.x / 2;
+  if (blockIdx.x < half) {
+    errors<ErrorTile<true, kPrecision>>({W1, size.h, size.d, nullptr},
+                                        {x, size.C, size.d, mask}, Z, blockIdx.x, size, pool);
+  } else {
+    errors<ErrorTile<false, kPrecision>>({W2, size.d, size.h, nullptr},
+                                         {delta, size.C, size.d, mask}, D, blockIdx.x - half,
+                                         size, pool);
+  }
+}
+
+// Makes of a staged tile of Z the hidden factor of a gradient: e, with D staged beside it, for
+// W1; a for W2.
+template <bool kFirst>
+struct Hidden {
+  static constexpr bool kUsed = true;
+  Operand D;
+  unsigned m;
+
+  __device__ __forceinline__ void fetch(float* to, unsigned k) const {
+    if constexpr (kFirst) AnyStep::A::fetch(to, D, m, k);
+  }
+  __device__ __forceinline__ void change(float* stage) const {
+#pragma unroll
+    for (unsigned turn = 0; turn < 32 * kSide / AnyStep::kThreads; ++turn) {
+      const unsigned i = threadIdx.x + turn * AnyStep::kThreads;
+      const unsigned at = i / kSide * AnyStep::A::kStride + i % kSide;
+      const float z = stage[at];
+      if constexpr (kFirst) {
+        stage[at] = stage[AnyStep::A::kFloats + AnyStep::B::kFloats + at] * slope(z);
+      } else {
+        stage[at] = z * sigmoid(z);
+      }
+    }
+  }
+};
+
+// Brings the tile of W that will be moved into L2 meanwhile: rows x 128 columns from (row, column).
+__device__ __forceinline__ void expect(const float* W, unsigned row, unsigned column,
+                                       unsigned rows, unsigned columns) {
+#ifndef __CUHOST__
+  const unsigned r = row + threadIdx.x / 4, c = column + threadIdx.x % 4 * 32;
+  if (r < rows && c < columns) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(W + static_cast<size_t>(r) * columns + c));
+  }
+#endif
+}
+
+__device__ __forceinline__ void move(float* w, float rate, float sum) {
+  *w = fmaf(-rate, sum, *w);
+}
+
+template <Precision kPrecision>
+__device__ __forceinline__ void step_first(float* W1, const Operand& x, const Operand& Z,
+                                           const Operand& D, float rate, unsigned m, unsigned n,
+                                           const Sizes& size, float* pool) {
+  expect(W1, m, n, size.h, size.d);
+  StepTile<kPrecision> t;
+  t.run(Z, x, size.h, size.d, size.C, m, n, pool, Hidden<true>{D, m});
+  const bool pairs = size.d % 2 == 0 && reinterpret_cast<size_t>(W1) % 8 == 0;
+  t.each(size.h, size.d, [=](unsigned row, unsigned column, float s0, float s1) {
+    float* const w = W1 + static_cast<size_t>(row) * size.d + column;
+    if (pairs) {
+      const float2 old = load<Reuse::kOnce>(reinterpret_cast<const float2*>(w));
+      store_once(reinterpret_cast<float2*>(w),
+                         float2{fmaf(-rate, s0, old.x), fmaf(-rate, s1, old.y)});
+    } else {
+      move(w, rate, s0);
+      if (column + 1 < size.d) move(w + 1, rate, s1);
+    }
+  });
+}
+
+template <Precision kPrecision>
+__device__ __forceinline__ void step_second(float* W2, const Operand& delta, const Operand& Z,
+                                            float rate, unsigned m, unsigned n, const Sizes& size,
+                                            float* pool) {
+  expect(W2, n, m, size.d, size.h);
+  StepTile<kPrecision> t;
+  t.run(Z, delta, size.h, size.d, size.C, m, n, pool, Hidden<false>{Z, m});
+  t.each(size.h, size.d, [=](unsigned column, unsigned row, float s0, float s1) {
+    float* const w = W2 + static_cast<size_t>(row) * size.h + column;
+    move(w, rate, s0);
+    if (row + 1 < size.d) move(w + size.h, rate, s1);
+  });
+}
+
+template <Precision kPrecision, bool kMean>
+__device__ __forceinline__ void step(float* W1, float* W2, const float* x, const float* delta,
+                                     const unsigned char* mask, const float* Z, const float* D,
+                                     float eta, int* counts, const Sizes& size, float* pool) {
+  const unsigned active = active_tokens(mask, size.C);
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    counts[0] += 1;
+    counts[1] += size.C;
+    counts[2] += active;
+    counts[3] += 0;
+  }
+  if (active == 0) return;
+  const float rate = kMean ? eta / static_cast<float>(active) : eta;
+  const unsigned half = gridDim.x / 2, across = (size.d - 1) / kSide + 1;
+  const unsigned tile = blockIdx.x % half;
+  const unsigned m = tile / across * kSide, n = tile % across * kSide;
+  const Operand hidden = {Z, size.C, size.h, nullptr};
+  if (blockIdx.x < half) {
+    step_first<kPrecision>(W1, {x, size.C, size.d, mask}, hidden, {D, size.C, size.h, nullptr},
+                           rate, m, n, size, pool);
+  } else {
+    step_second<kPrecision>(W2, {delta, size.C, size.d, mask}, hidden, rate, m, n, size, pool);
+  }
+}
+
+}  // namespace cms
+}  // namespace trueup
+
+// The two kernels of a contract, called NAME_errors and NAME_step.
+#define CMS_LEVEL_UPDATE(NAME, PRECISION, MEAN)                                                  \
+  extern "C" __global__ void __launch_bounds__(512, 1) NAME##_errors(                            \
+      const float* __restrict__ W1, const float* __restrict__ W2, const float* __restrict__ x,   \
+      const float* __restrict__ delta, const unsigned char* __restrict__ mask,                   \
+      float* __restrict__ Z, float* __restrict__ D, int C, int d, int h) {                       \
+    extern __shared__ float4 shared[];                                                           \
+    trueup::cms::both_errors<trueup::Precision::PRECISION>(                                      \
+        W1, W2, x, delta, mask, Z, D, {unsigned(C), unsigned(d), unsigned(h)},                   \
+        reinterpret_cast<float*>(shared));                                                       \
+  }                                                                                              \
+  extern "C" __global__ void __launch_bounds__(512, 1) NAME##_step(                              \
+      float* __restrict__ W1, float* __restrict__ W2, const float* __restrict__ x,               \
+      const float* __restrict__ delta, const unsigned char* __restrict__ mask,                   \
+      const float* __restrict__ Z, const float* __restrict__ D, float eta,                       \
+      int* __restrict__ counts, int C, int d, int h) {                                           \
+    extern __shared__ float4 shared[];                                                           \
+    trueup::cms::step<trueup::Precision::PRECISION, MEAN>(                                       \
+        W1, W2, x, delta, mask, Z, D, eta, counts, {unsigned(C), unsigned(d), unsigned(h)},      \
+        reinterpret_cast<float*>(shared));                                                       \
+  }

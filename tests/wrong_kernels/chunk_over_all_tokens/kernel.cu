@@ -1,0 +1,17 @@
+// WRONG ON PURPOSE: the mean divides by all tokens of the chunk, masked ones too
+//
+// cms_level_update_mean: one chunk update by the mean over the active tokens.
+//
+// Equation     Nested Learning, Eq. 31 with f the gradient of Eq. 30's level, reading `mean`:
+//                z = W1 x_t    a = silu(z)    e = (W2^T delta_t) silu'(z)
+//                W1' = W1 - (eta / active) sum e x_t^T        W2' = W2 - (eta / active) sum delta_t a^T
+// Reference    nl.cms_level_update
+// Shapes       W1 (h, d) and W2 (d, h) row-major, updated in place; x, delta (C, d), a token per
+//              row; mask (C) bytes, not 0 for active tokens; counts (4) integers: updates, tokens
+//              of updates, active tokens, tokens of fully masked chunks; workspaces Z, D (C, h)
+// Launch       see cms_level.cuh
+// Determinism  bitwise: fixed order of summation, no atomics
+// Numerics     float32 by products of split factors
+#include "cms_level.cuh"
+
+CMS_LEVEL_UPDATE(cms_level_update_mean, kSplit, true)
