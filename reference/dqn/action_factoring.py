@@ -50,6 +50,14 @@ _BRANCHES = (
 )
 
 
+_ACTION_ENCODING_WRONG = {
+    "column_major": "d + 4 (m + 3 (o + 3 u))",
+    "order_and_urgency_swapped": "((d 3 + m) 3 + u) 3 + o",
+    "five_directions": "d over the rest's four: ((d 4 + m) 3 + o) 3 + u",
+}
+_ACTION_ENCODING_KNOWN = ("row_major", *_ACTION_ENCODING_WRONG)
+
+
 @equation(
     ENCODE_ID,
     title="Four branches as one action",
@@ -60,11 +68,7 @@ _BRANCHES = (
     inputs=_BRANCHES,
     outputs=(Symbol("joint", ("B",), Domain("nonnegative"), "action, 0 to 107"),),
     readings=("row_major",),
-    wrong={
-        "column_major": "d + 4 (m + 3 (o + 3 u))",
-        "order_and_urgency_swapped": "((d 3 + m) 3 + u) 3 + o",
-        "five_directions": "d over the rest's four: ((d 4 + m) 3 + o) 3 + u",
-    },
+    wrong=_ACTION_ENCODING_WRONG,
     forms={
         "row_major": (
             lambda direction, magnitude, order, urgency: (
@@ -92,8 +96,7 @@ def action_encoding(
         return ((direction * 3 + magnitude) * 3 + urgency) * 3 + order
     if reading == "five_directions":
         return ((direction * 4 + magnitude) * 3 + order) * 3 + urgency
-    known = action_encoding.__equation__.known()  # type: ignore[attr-defined]
-    raise UnknownReading(ENCODE_ID, reading, known)
+    raise UnknownReading(ENCODE_ID, reading, _ACTION_ENCODING_KNOWN)
 
 
 def _split(number: F64, base: int) -> tuple[F64, F64]:
@@ -111,6 +114,17 @@ def _decoded_by_subtraction(joint: F64) -> tuple[F64, F64, F64, F64, F64]:
     return direction, magnitude, order, urgency, moves
 
 
+_ACTION_FACTORING_WRONG = {
+    "column_major": "d = joint % 4, m = joint // 4 % 3, o = joint // 12 % 3, u = joint // 36",
+    "order_and_urgency_swapped": "o = joint % 3, u = joint // 3 % 3",
+    "five_directions": "the older encoding's 9 for a direction: d = joint // 9, m = 0",
+    "hold_is_flat": "hold is decoded as flat",
+    "magnitude_of_hold_weighs": "only flat ignores the magnitude",
+    "magnitude_always_weighs": "every weight is 1",
+}
+_ACTION_FACTORING_KNOWN = ("row_major", *_ACTION_FACTORING_WRONG)
+
+
 @equation(
     DECODE_ID,
     title="One action as four branches",
@@ -125,14 +139,7 @@ def _decoded_by_subtraction(joint: F64) -> tuple[F64, F64, F64, F64, F64]:
         Symbol("magnitude_weight", ("B",), Domain("mask"), "0 where the magnitude is ignored"),
     ),
     readings=("row_major",),
-    wrong={
-        "column_major": "d = joint % 4, m = joint // 4 % 3, o = joint // 12 % 3, u = joint // 36",
-        "order_and_urgency_swapped": "o = joint % 3, u = joint // 3 % 3",
-        "five_directions": "the older encoding's 9 for a direction: d = joint // 9, m = 0",
-        "hold_is_flat": "hold is decoded as flat",
-        "magnitude_of_hold_weighs": "only flat ignores the magnitude",
-        "magnitude_always_weighs": "every weight is 1",
-    },
+    wrong=_ACTION_FACTORING_WRONG,
     forms={"row_major": (_decoded_by_subtraction,)},
     families=(_top("joint", 107), _every("joint", 108)),
     notes="The network gives four indices, 13 values in all, not 108.",
@@ -146,9 +153,8 @@ def action_factoring(joint: F64, *, reading: str = "row_major") -> tuple[F64, F6
         weight of m = 0 where d is hold or flat, else 1
     Shapes: joint (B,), whole numbers. Returns (direction, magnitude, order, urgency, weight).
     """
-    known = action_factoring.__equation__.known()  # type: ignore[attr-defined]
-    if reading not in known:
-        raise UnknownReading(DECODE_ID, reading, known)
+    if reading not in _ACTION_FACTORING_KNOWN:
+        raise UnknownReading(DECODE_ID, reading, _ACTION_FACTORING_KNOWN)
     direction, magnitude, order, urgency = _decoded(joint, reading)
     if reading == "hold_is_flat":
         direction = np.where(direction == HOLD, float(FLAT) + 0.0 * joint, direction)
@@ -185,6 +191,16 @@ def _legacy_by_steps(index: F64) -> Four:
     return direction, np.where(np.abs(side) == 1, 0.0 * side + HALF, FULL), order, urgency
 
 
+_LEGACY_ACTION_WRONG = {
+    "column_major": "e = index % 5",
+    "order_and_urgency_swapped": "o = index % 3, u = index // 3 % 3",
+    "halves_and_fulls_swapped": "exposures 0 and 4 are half, 1 and 3 full",
+    "sides_swapped": "low exposures are long",
+    "flat_is_hold": "exposure 2 keeps the position",
+}
+_LEGACY_ACTION_KNOWN = ("row_major", *_LEGACY_ACTION_WRONG)
+
+
 @equation(
     LEGACY_ID,
     title="The 45 actions in four branches",
@@ -196,13 +212,7 @@ def _legacy_by_steps(index: F64) -> Four:
     inputs=(_branch("index", 45.0, "exposure 9 + order 3 + urgency"),),
     outputs=tuple(Symbol(s.name, s.shape, Domain("nonnegative"), s.meaning) for s in _BRANCHES),
     readings=("row_major",),
-    wrong={
-        "column_major": "e = index % 5",
-        "order_and_urgency_swapped": "o = index % 3, u = index // 3 % 3",
-        "halves_and_fulls_swapped": "exposures 0 and 4 are half, 1 and 3 full",
-        "sides_swapped": "low exposures are long",
-        "flat_is_hold": "exposure 2 keeps the position",
-    },
+    wrong=_LEGACY_ACTION_WRONG,
     forms={"row_major": (_legacy_by_steps,)},
     families=(_top("index", 44), _every("index", 45)),
     prepare=_floored,
@@ -215,9 +225,8 @@ def legacy_action(index: F64, *, reading: str = "row_major") -> Four:
         (d, m) = (short, full), (short, half), (flat, any), (long, half), (long, full) for e = 0..4
     Shapes: index (B,), whole numbers. A flat exposure is given the magnitude full.
     """
-    known = legacy_action.__equation__.known()  # type: ignore[attr-defined]
-    if reading not in known:
-        raise UnknownReading(LEGACY_ID, reading, known)
+    if reading not in _LEGACY_ACTION_KNOWN:
+        raise UnknownReading(LEGACY_ID, reading, _LEGACY_ACTION_KNOWN)
     if reading == "column_major":
         rest, exposure = _split(index, 5)
         urgency, order = _split(rest, 3)
@@ -235,6 +244,14 @@ def legacy_action(index: F64, *, reading: str = "row_major") -> Four:
     return direction, np.where(half, zero + HALF, zero + FULL), order, urgency
 
 
+_COUNTERFACTUAL_REWARD_WRONG = {
+    "cost_refunded": "-(pnl - cost): the cost changes its sign",
+    "cost_missing": "-pnl",
+    "not_flipped": "pnl - cost",
+}
+_COUNTERFACTUAL_REWARD_KNOWN = ("cost_kept", *_COUNTERFACTUAL_REWARD_WRONG)
+
+
 @equation(
     REWARD_ID,
     title="Reward of the direction not taken",
@@ -248,11 +265,7 @@ def legacy_action(index: F64, *, reading: str = "row_major") -> Four:
     ),
     outputs=(Symbol("reward", ("B",), Domain("real"), "reward of the other direction"),),
     readings=("cost_kept",),
-    wrong={
-        "cost_refunded": "-(pnl - cost): the cost changes its sign",
-        "cost_missing": "-pnl",
-        "not_flipped": "pnl - cost",
-    },
+    wrong=_COUNTERFACTUAL_REWARD_WRONG,
     forms={"cost_kept": (lambda pnl, cost: -(pnl + cost),)},
     families=(
         Family(
@@ -276,5 +289,4 @@ def counterfactual_reward(pnl: F64, cost: F64, *, reading: str = "cost_kept") ->
         return -pnl
     if reading == "not_flipped":
         return pnl - cost
-    known = counterfactual_reward.__equation__.known()  # type: ignore[attr-defined]
-    raise UnknownReading(REWARD_ID, reading, known)
+    raise UnknownReading(REWARD_ID, reading, _COUNTERFACTUAL_REWARD_KNOWN)

@@ -154,6 +154,15 @@ def _ratio(R: F64, A: F64, B: F64, variance: F64 | float, reading: str) -> F64:
     return top / root if reading == "root_of_variance" else top / (variance * root)
 
 
+_SHARPE_WRONG = {
+    "population": "the deviation is divided by n",
+    "not_annualised": "without sqrt(bars)",
+    "annualised_by_bars": "times bars",
+    "about_zero": "the root mean square instead of the deviation",
+}
+_SHARPE_KNOWN = ("sample", *_SHARPE_WRONG)
+
+
 @equation(
     SHARPE_ID,
     title="Sharpe ratio by year",
@@ -167,12 +176,7 @@ def _ratio(R: F64, A: F64, B: F64, variance: F64 | float, reading: str) -> F64:
     ),
     outputs=(Symbol("sharpe", ("1",), Domain("real"), "ratio; 0 where nothing varies"),),
     readings=("sample",),
-    wrong={
-        "population": "the deviation is divided by n",
-        "not_annualised": "without sqrt(bars)",
-        "annualised_by_bars": "times bars",
-        "about_zero": "the root mean square instead of the deviation",
-    },
+    wrong=_SHARPE_WRONG,
     forms={"sample": (lambda returns, bars: _sharpe_by_sums(returns, bars),)},
     families=(
         Family(
@@ -196,9 +200,8 @@ def sharpe(returns: F64, bars: float, *, reading: str = "sample") -> F64:
         mean(r) / std(r) sqrt(bars), the deviation with one degree of freedom taken
     Shapes: returns (n,); bars a scalar; returns (1,). Fewer than two bars, or equal ones, give 0.
     """
-    known = sharpe.__equation__.known()  # type: ignore[attr-defined]
-    if reading not in known:
-        raise UnknownReading(SHARPE_ID, reading, known)
+    if reading not in _SHARPE_KNOWN:
+        raise UnknownReading(SHARPE_ID, reading, _SHARPE_KNOWN)
     count = returns.shape[0]
     mean = np.sum(returns) / count
     off = returns if reading == "about_zero" else returns - mean

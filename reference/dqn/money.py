@@ -17,7 +17,7 @@ Micro: TypeAlias = int
 """An amount in millionths, between -LARGEST and LARGEST."""
 
 DECIMALS = 6
-UNIT = 10**DECIMALS
+UNIT: int = 10**DECIMALS
 LARGEST: Micro = 2**63 - 1
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _BEYOND = 9.223372036854775e12  # float64 values from here on may not fit

@@ -132,6 +132,15 @@ def percentile_scaling(
     return returns / np.where(new < floor, floor, new), new, counted
 
 
+_TANH_SCALING_WRONG = {
+    "multiplied": "tanh(x scale)",
+    "scaled_outside": "scale tanh(x / scale)",
+    "clipped": "x / scale limited to [-1, 1]",
+    "sigmoid": "1 / (1 + exp(-x / scale))",
+}
+_TANH_SCALING_KNOWN = ("divided", *_TANH_SCALING_WRONG)
+
+
 @equation(
     TANH_ID,
     title="Scaling by tanh",
@@ -145,12 +154,7 @@ def percentile_scaling(
     ),
     outputs=(Symbol("y", ("n",), Domain("real"), "values in (-1, 1)"),),
     readings=("divided",),
-    wrong={
-        "multiplied": "tanh(x scale)",
-        "scaled_outside": "scale tanh(x / scale)",
-        "clipped": "x / scale limited to [-1, 1]",
-        "sigmoid": "1 / (1 + exp(-x / scale))",
-    },
+    wrong=_TANH_SCALING_WRONG,
     forms={"divided": (lambda x, scale: np.tanh((1.0 / scale) * x),)},
     families=(
         Family("steep", "beyond the knee", lambda rng, sizes, v: v | {"x": 4.0 * v["x"]}),
@@ -178,5 +182,4 @@ def tanh_scaling(x: F64, scale: Scalar, *, reading: str = "divided") -> F64:
         return np.where(y < -1.0, -1.0, np.where(y > 1.0, 1.0, y))
     if reading == "sigmoid":
         return 1.0 / (1.0 + np.exp(-x / scale))
-    known = tanh_scaling.__equation__.known()  # type: ignore[attr-defined]
-    raise UnknownReading(TANH_ID, reading, known)
+    raise UnknownReading(TANH_ID, reading, _TANH_SCALING_KNOWN)

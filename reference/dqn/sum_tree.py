@@ -38,16 +38,28 @@ def rebuilt(leaves: F64, unused: F64, reading: str = "last_wins") -> F64:
     Node 1 is the root, node i the sum of nodes 2 i and 2 i + 1, leaves stand from C on; where C is
     no power of two the two deepest levels share them. Place 0 keeps ``unused``.
     """
+    everywhere = np.ones(leaves.shape[0], dtype=bool)
+    return resummed(np.concatenate([leaves, leaves]), leaves, everywhere, unused, reading)
+
+
+def resummed(
+    tree: F64, leaves: F64, written: NDArray[Any], unused: F64, reading: str = "last_wins"
+) -> F64:
+    """Put leaves into a tree, and add up anew every parent that stands above a written one."""
     capacity = leaves.shape[0]
     first = 2 ** ((2 * capacity - 1).bit_length() - 1)
-    below = leaves[first - capacity :]
+    below, touched = leaves[first - capacity :], written[first - capacity :]
     rows = [below]
     for depth in levels(capacity):
         first = 2**depth
         parents = min(max(capacity - first, 0), first)
         left, right = below[0 : 2 * parents : 2], below[1 : 2 * parents : 2]
         total = left if reading == "left_child_only" else left + right
-        below = np.concatenate([total, leaves[first + parents - capacity : 2 * first - capacity]])
+        above = touched[0 : 2 * parents : 2] | touched[1 : 2 * parents : 2]
+        sums = np.where(above, total, tree[first : first + parents])
+        here = slice(first + parents - capacity, 2 * first - capacity)  # leaves of this level
+        below = np.concatenate([sums, leaves[here]])
+        touched = np.concatenate([above, written[here]])
         rows.append(below)
     return np.concatenate([unused, *rows[::-1]])
 
@@ -103,10 +115,11 @@ _TREE = Symbol("tree", ("2 * C",), Domain("nonnegative", 0.1, 2.0), "sums, then 
 def sum_tree_update_one_by_one(tree: F64, index: F64, leaf: F64) -> F64:
     """Write the batch in its order, so that a later entry replaces an earlier one."""
     capacity = tree.shape[0] // 2
-    leaves = tree[capacity:]
+    leaves, written = tree[capacity:], np.zeros(capacity, dtype=bool)
     for entry in range(index.shape[0]):
-        leaves = np.where(np.arange(capacity) == index[entry], leaf[entry], leaves)
-    return rebuilt(leaves, tree[:1])
+        here = np.arange(capacity) == index[entry]
+        leaves, written = np.where(here, leaf[entry], leaves), written | here
+    return resummed(tree, leaves, written, tree[:1])
 
 
 @equation(
@@ -126,8 +139,8 @@ def sum_tree_update_one_by_one(tree: F64, index: F64, leaf: F64) -> F64:
     wrong=WRONG,
     forms={"last_wins": (sum_tree_update_one_by_one,)},
     families=FAMILIES,
-    notes="A parent is always the rounded sum of its children, never adjusted by a difference, so "
-    "that an update leaves the tree that a rebuild would give.",
+    notes="A parent above a written leaf is always the rounded sum of its children, never adjusted "
+    "by a difference, so that an update leaves the tree that a rebuild would give.",
     prepare=_consistent,
 )
 def sum_tree_update(tree: F64, index: F64, leaf: F64, *, reading: str = "last_wins") -> F64:
@@ -135,26 +148,27 @@ def sum_tree_update(tree: F64, index: F64, leaf: F64, *, reading: str = "last_wi
 
     Equation: DQN programme, prioritised replay sum tree
         tree[C + index_j] = leaf_j (of equal indices the highest batch position wins)
-        tree[i] = tree[2 i] + tree[2 i + 1] for i = C - 1, ..., 1
+        tree[i] = tree[2 i] + tree[2 i + 1] for i = C - 1, ..., 1 above a written leaf
     Shapes: tree (2 C,), whose place 0 is unused; index (n,), whole numbers; leaf (n,).
     """
     if reading not in (*READINGS, *WRONG):
         raise UnknownReading(ID, reading, (*READINGS, *WRONG))
     capacity = tree.shape[0] // 2
-    leaves = _written(tree[capacity:], index, leaf, reading)
+    leaves, written = _written(tree[capacity:], index, leaf, reading)
     if reading == "parents_stale":
         return np.concatenate([tree[:capacity], leaves])
-    out = rebuilt(leaves, tree[:1], reading)
+    out = resummed(tree, leaves, written, tree[:1], reading)
     return np.concatenate([tree[:2], out[2:]]) if reading == "root_stale" else out
 
 
-def _written(leaves: F64, index: F64, leaf: F64, reading: str) -> F64:
-    """Give the leaves with the batch in them."""
+def _written(leaves: F64, index: F64, leaf: F64, reading: str) -> tuple[F64, NDArray[Any]]:
+    """Give the leaves with the batch in them, and which of them it wrote."""
     capacity, count = leaves.shape[0], index.shape[0]
     place = np.arange(capacity)[:, np.newaxis]
     hit = np.equal(np.mod(index + 1, capacity) if reading == "next_leaf" else index, place)
     if reading == "duplicates_added":
-        return np.where(np.any(hit, axis=1), np.sum(np.where(hit, leaf, 0.0), axis=1), leaves)
+        written: NDArray[Any] = np.any(hit, axis=1)
+        return np.where(written, np.sum(np.where(hit, leaf, 0.0), axis=1), leaves), written
     order = np.arange(1, count + 1)
     if reading == "first_wins":
         order = order[::-1]
@@ -164,7 +178,7 @@ def _written(leaves: F64, index: F64, leaf: F64, reading: str) -> F64:
     new = np.take(np.concatenate([leaf[:1], leaf]), winner)
     if reading == "added_to_leaf":
         new = new + leaves
-    return np.where(winner > 0, new, leaves)
+    return np.where(winner > 0, new, leaves), winner > 0
 
 
 @equation(

@@ -79,11 +79,11 @@ FAMILIES = (
 )
 
 
-def sum_tree_sample_divided_first(tree: F64, u: F64) -> tuple[F64, F64]:
-    """Place the sample at (b + u) (total / B)."""
+def sum_tree_sample_by_products(tree: F64, u: F64) -> tuple[F64, F64]:
+    """Place the sample at (b total + u total) / B."""
     batch = u.shape[0]
     total = tree[1]
-    return _drawn(tree, (np.arange(batch) + u) * (total / batch), "stratified")
+    return _drawn(tree, (np.arange(batch) * total + u * total) / batch, "stratified")
 
 
 @equation(
@@ -103,7 +103,7 @@ def sum_tree_sample_divided_first(tree: F64, u: F64) -> tuple[F64, F64]:
     ),
     readings=READINGS,
     wrong=WRONG,
-    forms={"stratified": (sum_tree_sample_divided_first,)},
+    forms={"stratified": (sum_tree_sample_by_products,)},
     families=FAMILIES,
     notes="Guard: v at or above the root is taken just below it; a leaf without priority gives way "
     "to the nearest one to the left that has one, else to the right. A root that is not positive "

@@ -53,6 +53,16 @@ _Y = (Symbol("y", ("n",), Domain("real"), "transformed"),)
 _DX = (Symbol("dx", ("n",), Domain("real"), "gradient at the input"),)
 
 
+_SYMLOG_WRONG = {
+    "log_of_signed": "ln(1 + x) for negative x as well: NaN from -1 on",
+    "unsigned": "ln(1 + |x|)",
+    "log_of_magnitude": "sign(x) ln(max(|x|, 1))",
+    "base_two": "sign(x) log2(1 + |x|)",
+    "identity_beyond_float32": "ln of the float32 nearest to 1 + |x|",
+}
+_SYMLOG_KNOWN = ("log1p", *_SYMLOG_WRONG)
+
+
 @equation(
     ID,
     title="Symmetric logarithm",
@@ -63,13 +73,7 @@ _DX = (Symbol("dx", ("n",), Domain("real"), "gradient at the input"),)
     inputs=(_x("any number"),),
     outputs=_Y,
     readings=("log1p",),
-    wrong={
-        "log_of_signed": "ln(1 + x) for negative x as well: NaN from -1 on",
-        "unsigned": "ln(1 + |x|)",
-        "log_of_magnitude": "sign(x) ln(max(|x|, 1))",
-        "base_two": "sign(x) log2(1 + |x|)",
-        "identity_beyond_float32": "ln of the float32 nearest to 1 + |x|",
-    },
+    wrong=_SYMLOG_WRONG,
     forms={"log1p": (lambda x: np.sign(x) * np.log1p(np.abs(x)),)},
     families=(_TINY, _LARGE, _ZERO),
     notes="Odd, monotone, slope 1 at 0. ln(1 + |x|) formed with a rounded sum is 0 below 6e-8.",
@@ -95,13 +99,22 @@ def symlog(x: F64, *, reading: str = "log1p") -> F64:
         return _signed(x, np.log2(1.0 + np.abs(x)))
     if reading == "identity_beyond_float32":
         return _signed(x, np.log(_float32_sum(np.abs(x))))
-    raise UnknownReading(ID, reading, symlog.__equation__.known())  # type: ignore[attr-defined]
+    raise UnknownReading(ID, reading, _SYMLOG_KNOWN)
 
 
 def _float32_sum(size: F64) -> F64:
     """Give 1 + size on the grid of float32 between 1 and 2, where it is below 2."""
     grid = 2.0**23
     return np.where(size < 1.0, np.rint((1.0 + size) * grid) / grid, 1.0 + size)
+
+
+_SYMLOG_BACKWARD_WRONG = {
+    "signed": "dy / (1 + x)",
+    "sign_kept": "sign(x) dy / (1 + |x|)",
+    "squared": "dy / (1 + x^2)",
+    "slope_missing": "dy",
+}
+_SYMLOG_BACKWARD_KNOWN = ("reciprocal", *_SYMLOG_BACKWARD_WRONG)
 
 
 @equation(
@@ -114,12 +127,7 @@ def _float32_sum(size: F64) -> F64:
     inputs=(_x("input of the forward pass"), _DY),
     outputs=_DX,
     readings=("reciprocal",),
-    wrong={
-        "signed": "dy / (1 + x)",
-        "sign_kept": "sign(x) dy / (1 + |x|)",
-        "squared": "dy / (1 + x^2)",
-        "slope_missing": "dy",
-    },
+    wrong=_SYMLOG_BACKWARD_WRONG,
     forms={"reciprocal": (lambda x, dy: dy * (1.0 / (1.0 + np.abs(x))),)},
     families=(_TINY, _LARGE, _ZERO),
 )
@@ -141,8 +149,16 @@ def symlog_backward(x: F64, dy: F64, *, reading: str = "reciprocal") -> F64:
         return dy / (1.0 + x * x)
     if reading == "slope_missing":
         return dy * 1.0
-    known = symlog_backward.__equation__.known()  # type: ignore[attr-defined]
-    raise UnknownReading(BACKWARD_ID, reading, known)
+    raise UnknownReading(BACKWARD_ID, reading, _SYMLOG_BACKWARD_KNOWN)
+
+
+_SYMEXP_WRONG = {
+    "unsigned": "exp(|x|) - 1",
+    "expm1_of_signed": "exp(x) - 1",
+    "one_kept": "sign(x) exp(|x|)",
+    "hyperbolic_sine": "(exp(x) - exp(-x)) / 2",
+}
+_SYMEXP_KNOWN = ("expm1", *_SYMEXP_WRONG)
 
 
 @equation(
@@ -155,12 +171,7 @@ def symlog_backward(x: F64, dy: F64, *, reading: str = "reciprocal") -> F64:
     inputs=(_x("any number below the overflow of exp"),),
     outputs=_Y,
     readings=("expm1",),
-    wrong={
-        "unsigned": "exp(|x|) - 1",
-        "expm1_of_signed": "exp(x) - 1",
-        "one_kept": "sign(x) exp(|x|)",
-        "hyperbolic_sine": "(exp(x) - exp(-x)) / 2",
-    },
+    wrong=_SYMEXP_WRONG,
     forms={"expm1": (lambda x: np.sign(x) * np.expm1(np.abs(x)),)},
     families=(_TINY, _STEEP, _ZERO),
 )
@@ -181,7 +192,15 @@ def symexp(x: F64, *, reading: str = "expm1") -> F64:
         return _signed(x, np.exp(np.abs(x)))
     if reading == "hyperbolic_sine":
         return np.sinh(x)
-    raise UnknownReading(INVERSE_ID, reading, symexp.__equation__.known())  # type: ignore[attr-defined]
+    raise UnknownReading(INVERSE_ID, reading, _SYMEXP_KNOWN)
+
+
+_SYMEXP_BACKWARD_WRONG = {
+    "signed": "dy exp(x)",
+    "output_for_slope": "dy (exp(|x|) - 1)",
+    "sign_kept": "sign(x) dy exp(|x|)",
+}
+_SYMEXP_BACKWARD_KNOWN = ("exponential", *_SYMEXP_BACKWARD_WRONG)
 
 
 @equation(
@@ -194,11 +213,7 @@ def symexp(x: F64, *, reading: str = "expm1") -> F64:
     inputs=(_x("input of the forward pass"), _DY),
     outputs=_DX,
     readings=("exponential",),
-    wrong={
-        "signed": "dy exp(x)",
-        "output_for_slope": "dy (exp(|x|) - 1)",
-        "sign_kept": "sign(x) dy exp(|x|)",
-    },
+    wrong=_SYMEXP_BACKWARD_WRONG,
     forms={"exponential": (lambda x, dy: dy * (1.0 + np.expm1(np.abs(x))),)},
     families=(_TINY, _STEEP, _ZERO),
 )
@@ -217,5 +232,4 @@ def symexp_backward(x: F64, dy: F64, *, reading: str = "exponential") -> F64:
         return dy * np.expm1(np.abs(x))
     if reading == "sign_kept":
         return _signed(x, dy * np.exp(np.abs(x)))
-    known = symexp_backward.__equation__.known()  # type: ignore[attr-defined]
-    raise UnknownReading(INVERSE_BACKWARD_ID, reading, known)
+    raise UnknownReading(INVERSE_BACKWARD_ID, reading, _SYMEXP_BACKWARD_KNOWN)
