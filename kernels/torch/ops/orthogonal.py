@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import torch
 from torch import Tensor
 
@@ -68,13 +70,18 @@ def _fake(G: Tensor, *_: object) -> Tensor:
 def _fast(
     G: Tensor, steps: int, a: float, b: float, c: float, eps: float, add: bool
 ) -> Tensor | Refused:
+    if G.ndim != 2:
+        return Refused("the kernels take one matrix, not a stack")
+    if G.dtype is torch.bfloat16:
+        if find_spec("triton") is None:
+            return Refused("bfloat16 needs triton, which comes with torch for CUDA")
+        from trueup.kernels.torch.device.symmetric import newton_schulz_symmetric
+
+        return newton_schulz_symmetric(G, steps, a, b, c, eps, add)
     if (steps, (a, b, c), add) != (5, QUINTIC, False):
         return Refused("the kernel is for quintic5 with clamp")
-    if G.ndim != 2:
-        return Refused("the kernel takes one matrix, not a stack")
     result = torch.empty_like(G, memory_format=torch.contiguous_format)
-    contract = "nl.newton_schulz_bf16" if G.dtype is torch.bfloat16 else "nl.newton_schulz"
-    refused = launch(contract, G.contiguous(), result, eps)
+    refused = launch("nl.newton_schulz", G.contiguous(), result, eps)
     return result if refused is None else refused
 
 
