@@ -21,8 +21,8 @@ class Case:
 
     `scales` gives the standard deviation of an input (1 where not named); `fixed` the value of
     a scalar or a function that makes an argument. `equation` takes the arguments as the kernel
-    does and returns what the kernel writes; `library` returns a call to a library's own operator.
-    `operations` are those of the matrix products, in the format `rate`.
+    does and returns what the kernel writes, and so does `op`; `library` returns a call to a
+    library's own operator. `operations` are those of the matrix products, in the format `rate`.
     """
 
     contract: str
@@ -36,6 +36,7 @@ class Case:
     library: Callable[..., Callable[[], object]] | None = None
     variants: Sequence[Mapping[str, tuple[str, str]]] = ()  # entry -> (grid, block)
     note: str = ""
+    op: Callable[..., tuple[torch.Tensor, ...]] | None = None  # runs in the kernel's place
 
     @property
     def label(self) -> str:

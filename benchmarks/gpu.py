@@ -53,24 +53,27 @@ def doubled(given: Given) -> Given:
     ]
 
 
-def launch(kernel: Kernel, given: Given) -> None:
-    """Queue the kernel, or raise what it says against these arguments."""
+def launch(case: Case, kernel: Kernel, given: Given) -> list[torch.Tensor]:
+    """Queue the kernel, or raise what it says against these arguments; return what it writes."""
+    if case.op is not None:
+        return list(case.op(*given))
     reason = kernel.attempt(*given)
     if reason is not None:
         raise RuntimeError(reason)
+    return [value for _, value in written(kernel, given)]
 
 
 def error_of(case: Case, kernel: Kernel, given: Given) -> float:
     """Run once; return the largest error against float64, relative (Frobenius) to the step made."""
     if case.equation is None:
         return math.nan
-    old = [value.double() for _, value in written(kernel, given)]
+    before = [(updated, value.double()) for updated, value in written(kernel, given)]
     expected = case.equation(*doubled(given))
-    launch(kernel, given)
+    results = launch(case, kernel, given)
     torch.cuda.synchronize()
     errors = []
-    for (updated, got), before, want in zip(written(kernel, given), old, expected, strict=True):
-        step = want.double() - before if updated else want.double()
+    for got, (updated, old), want in zip(results, before, expected, strict=True):
+        step = want.double() - old if updated else want.double()
         error, size = torch.linalg.norm(got.double() - want), torch.linalg.norm(step)
         errors.append(float(error / size) if size > 0 else float(error))
     return max(errors, key=lambda e: math.inf if math.isnan(e) else e)
@@ -114,7 +117,7 @@ def row(case: Case, variant: Any, ceiling: Ceiling, modes: Sequence[str]) -> lis
     kernel = case.kernel(variant)
     sets = [case.given(kernel) for _ in range(sets_needed(case))]
     error = error_of(case, kernel, sets[0])
-    passes = [lambda one=one: launch(kernel, one) for one in sets]
+    passes = [lambda one=one: launch(case, kernel, one) for one in sets]
     us, issued = time_us(passes), issue_us(passes[0])
     floor = ceiling.floor_us(case.least_bytes, case.operations, case.rate)
     return [

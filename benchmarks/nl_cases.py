@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from cases import Case
 from torch import Tensor
 
 from trueup.kernels.torch.ops.descent import after_tokens
+from trueup.kernels.torch.ops.orthogonal import newton_schulz as torch_newton_schulz
 
 ALPHA, ETA = 0.9, 0.1
 Result = tuple[Tensor, ...]
@@ -120,8 +122,10 @@ def cms_level_update(
     e = (delta @ W2) * (s * (1 + z * (1 - s)))
     W1 = torch.addmm(W1, e.T, x, alpha=-eta)
     W2 = torch.addmm(W2, delta.T, z * s, alpha=-eta)
-    C = x.shape[0]
-    return W1, W2, counts + torch.tensor([1, C, C, 0], device=counts.device, dtype=counts.dtype)
+    counted = counts.clone()
+    counted[0] += 1
+    counted[1:3] += x.shape[0]
+    return W1, W2, counted
 
 
 def _rank1(d_out: int, d_in: int, versus: bool = False) -> Case:
@@ -238,6 +242,14 @@ def _orthogonal(r: int, c: int, bf16: bool) -> Case:
     )
 
 
+def _symmetric(r: int, c: int) -> Case:
+    def op(G: Tensor, O: Tensor, eps: float) -> Result:  # noqa: E741
+        return (torch_newton_schulz(G, eps=eps),)
+
+    note = "torch op: Triton, symmetric products"
+    return replace(_orthogonal(r, c, bf16=True), op=op, note=note)
+
+
 def _muon(side: int) -> Case:
     return Case(
         "nl.muon",
@@ -325,7 +337,10 @@ CASES: list[Case] = [
     _deep(4096, 256),
     _orthogonal(4096, 4096, bf16=True),
     _orthogonal(1024, 4096, bf16=True),
+    _symmetric(4096, 4096),
+    _symmetric(1024, 4096),
     _orthogonal(2048, 2048, bf16=False),
+    _orthogonal(4096, 4096, bf16=False),
     _muon(2048),
     _m3(2048),
     _adam(4096),
