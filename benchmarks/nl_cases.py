@@ -128,6 +128,22 @@ def cms_level_update(
     return W1, W2, counted
 
 
+def linear_attention(
+    q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, mask: Tensor, y: Tensor, M_T: Tensor
+) -> Result:
+    """Eq. 13-14, read after the write, in chunks of 64 tokens; every token writes."""
+    N, T, d_k = q.shape
+    parts = (N, T // 64, 64)
+    q, k, v = q.view(*parts, d_k), k.view(*parts, d_k), v.view(*parts, v.shape[-1])
+    writes = v.mT @ k
+    if writes.dtype is not torch.float64:
+        writes = writes.float()
+    after = M_0[:, None].to(writes.dtype) + writes.cumsum(1)
+    before = (after - writes).to(q.dtype)
+    out = q @ before.mT + (q @ k.mT).tril() @ v
+    return out.view(N, T, -1), after[:, -1]
+
+
 def _rank1(d_out: int, d_in: int, versus: bool = False) -> Case:
     return Case(
         "nl.delta_momentum_rank1",
@@ -314,6 +330,20 @@ def _update(C: int, d: int, h: int, ending: str = "") -> Case:
     )
 
 
+def _attention(N: int, T: int, d: int, bf16: bool = False) -> Case:
+    size = 2 if bf16 else 4
+    return Case(
+        f"nl.linear_attention{'_bf16' if bf16 else ''}",
+        {"N": N, "T": T, "d_k": d, "d_v": d},
+        N * (4 * T * d * size + 2 * 4 * d * d + T),
+        linear_attention,
+        {"k": d**-0.5, "q": d**-0.5},
+        {"mask": lambda: torch.ones(N, T, dtype=torch.uint8, device="cuda")},
+        N * T * (2 * 2 * 64 * d + 2 * 2 * d * d),
+        "bf16" if bf16 else "tf32",
+    )
+
+
 def _rows(entry: str) -> list[dict[str, tuple[str, str]]]:
     """List other launches of a kernel that takes a row a block."""
     tried = [("min(d_out, 528)", "256"), ("min(d_out, 1056)", "256"), ("d_out", "256")]
@@ -330,6 +360,8 @@ CASES: list[Case] = [
     _descent(4095, 4097),
     _batch(64, 4096),
     _chunk(64, 4096),
+    _attention(128, 4096, 64),
+    _attention(128, 4096, 64, bf16=True),
     _full(4096),
     _precond(4096),
     _hadamard(4096),
