@@ -16,6 +16,7 @@
 
 #include "gemm.cuh"
 #include "newton_schulz_parts.cuh"
+#include "quads.cuh"
 
 namespace trueup {
 namespace ns {
@@ -23,18 +24,6 @@ namespace ns {
 constexpr int kEdge = 128;
 constexpr int kDepth = 16;
 using Square = Tile<kEdge, kEdge, kDepth, 1>;
-
-template <bool kVector>
-__device__ __forceinline__ void store_four(float* row, unsigned i, unsigned n, float4 v) {
-  if constexpr (kVector) {
-    if (i < n) *reinterpret_cast<float4*>(row + i) = v;
-  } else {
-    if (i < n) row[i] = v.x;
-    if (i + 1 < n) row[i + 1] = v.y;
-    if (i + 2 < n) row[i + 2] = v.z;
-    if (i + 3 < n) row[i + 3] = v.w;
-  }
-}
 
 // Stores value(row, column, quad of sums) of a tile below the diagonal, and its mirror image.
 template <class Value>
@@ -151,26 +140,6 @@ struct Store {
       store_four<true>(at, column, c, v);
     } else {
       store_four<false>(at, column, c, v);
-    }
-  }
-};
-
-// Changes four neighbours of a matrix with rows of c in place: change(offset, place of four, old).
-struct Change {
-  float* to;
-  unsigned c;
-  template <class New>
-  __device__ __forceinline__ void operator()(unsigned row, unsigned column, New change) const {
-    const size_t at = static_cast<size_t>(row) * c + column;
-    if (c % 4 == 0 && aligned16(to)) {
-      const float4 old = *reinterpret_cast<const float4*>(to + at);
-      *reinterpret_cast<float4*>(to + at) = {change(at, 0, old.x), change(at + 1, 1, old.y),
-                                             change(at + 2, 2, old.z), change(at + 3, 3, old.w)};
-    } else {
-#pragma unroll
-      for (int place = 0; place < 4; ++place) {
-        if (column + place < c) to[at + place] = change(at + place, place, to[at + place]);
-      }
     }
   }
 };

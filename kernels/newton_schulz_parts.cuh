@@ -35,10 +35,6 @@ __device__ __forceinline__ void put_four(float* to, size_t i, size_t left, bool 
   }
 }
 
-__device__ __forceinline__ float pick(float4 v, int place) {
-  return place == 0 ? v.x : place == 1 ? v.y : place == 2 ? v.z : v.w;
-}
-
 // Sums squares over the block's share of `elements`, into partials[blockIdx.x]; the grid is
 // partials_of(elements) blocks. four(i, left) gives the four values from i on, 0 beyond `left`.
 template <class Four>

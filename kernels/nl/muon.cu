@@ -30,10 +30,10 @@ extern "C" __global__ void __launch_bounds__(trueup::ns::Square::kThreads, 2)
     muon_apply(const float* __restrict__ X, const float* __restrict__ B, float* __restrict__ W,
                float eta, int d_out, int d_in) {
   __shared__ float4 pool[trueup::ns::Square::kQuadsShared];
-  const trueup::ns::Change weights{W, static_cast<unsigned>(d_in)};
+  const trueup::Change weights{W, static_cast<unsigned>(d_in)};
   trueup::ns::apply_tile(X, B, d_out, d_in, pool, [=](unsigned row, unsigned column, float4 step) {
     weights(row, column, [=](size_t, int place, float w) {
-      return fmaf(eta, trueup::ns::pick(step, place), w);
+      return fmaf(eta, trueup::pick(step, place), w);
     });
   });
 }

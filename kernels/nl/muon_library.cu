@@ -38,13 +38,13 @@ extern "C" __global__ void __launch_bounds__(trueup::ns::Square::kThreads, 2)
     muon_library_apply(const float* __restrict__ X, const float* __restrict__ B,
                        float* __restrict__ W, float lr, float weight_decay, int d_out, int d_in) {
   __shared__ float4 pool[trueup::ns::Square::kQuadsShared];
-  const trueup::ns::Change weights{W, static_cast<unsigned>(d_in)};
+  const trueup::Change weights{W, static_cast<unsigned>(d_in)};
   const float ratio = static_cast<float>(d_out) / static_cast<float>(d_in);
   const float rate = lr * sqrtf(ratio > 1.0f ? ratio : 1.0f);
   const float keep = fmaf(-lr, weight_decay, 1.0f);
   trueup::ns::apply_tile(X, B, d_out, d_in, pool, [=](unsigned row, unsigned column, float4 step) {
     weights(row, column, [=](size_t, int place, float w) {
-      return fmaf(-rate, trueup::ns::pick(step, place), keep * w);
+      return fmaf(-rate, trueup::pick(step, place), keep * w);
     });
   });
 }

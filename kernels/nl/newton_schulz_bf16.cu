@@ -3,7 +3,7 @@
 // Equation     the NS of Nested Learning, Eq. 24, reading `quintic5`:
 //                X = G / max(||G||_F, eps)
 //                5 times: A = X X^T, X <- a X + (b A + c A^2) X;  (a, b, c) = (3.4445, -4.7750, 2.0315)
-// Reference    nl.newton_schulz
+// Reference    nl.newton_schulz_bf16
 // Shapes       G, O (r, c) row-major; workspaces X (r, c), A, B (n, n) with n = min(r, c), and 512
 //              partial sums, all left undefined. Where r > c the smaller Gram matrix X^T X is used.
 // Launch       16 launches, see newton_schulz_bf16.cuh

@@ -21,6 +21,7 @@ from trueup.reference.nl.momentum_objective import momentum_objective
 from trueup.reference.nl.muon import muon
 from trueup.reference.nl.muon_library import muon_library
 from trueup.reference.nl.newton_schulz import newton_schulz
+from trueup.reference.nl.newton_schulz_bf16 import newton_schulz_bf16
 from trueup.reference.nl.newton_schulz_objective import newton_schulz_objective
 from trueup.reference.nl.online_writes import online_writes
 from trueup.reference.nl.preconditioned_momentum import preconditioned_momentum
@@ -58,6 +59,7 @@ __all__ = [
     "muon",
     "muon_library",
     "newton_schulz",
+    "newton_schulz_bf16",
     "newton_schulz_objective",
     "online_writes",
     "preconditioned_momentum",

@@ -43,6 +43,22 @@ def _no_squares(rng: np.random.Generator, sizes: Mapping[str, int], values: Valu
     }
 
 
+def _ties(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    changed: Values = {}
+    for name, value in values.items():
+        if np.ndim(value):
+            steps = np.rint(2.0 * np.asarray(value)) / 2.0
+            nudge = 0.0 if name == "V" else 1e-4 * rng.integers(0, 2, np.shape(value))
+            changed[name] = (np.maximum(steps, 0.5) if name == "V" else steps) + nudge
+    return values | changed
+
+
+def _constant(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
+    return values | {
+        name: np.full(np.shape(value), 0.7) for name, value in values.items() if np.ndim(value)
+    }
+
+
 SLOW_FAMILIES = (
     Family("aligned", "singular values from 0.3 to 1 in momentum and buffer alike", _aligned),
     Family("ill_conditioned", "singular values down to 1e-4: the steps show", _ill_conditioned),
@@ -51,5 +67,12 @@ SLOW_FAMILIES = (
 FAMILIES = (
     *SLOW_FAMILIES,
     Family("small_weights", "weights below the step: an error of the step shows", _small_weights),
+    Family("ties", "exact ties beside gaps of 1e-4, on a grid of squares", _ties),
+    Family(
+        "constant",
+        "all elements equal, the squares as well: systematic rounding",
+        _constant,
+        right_kernel_only=True,
+    ),
     Family("no_squares", "sqrt(V) below epsilon: where it is added shows", _no_squares),
 )

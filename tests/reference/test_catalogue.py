@@ -165,6 +165,7 @@ def test_every_equation_is_there_in_order() -> None:
         "nl.muon",
         "nl.muon_library",
         "nl.newton_schulz",
+        "nl.newton_schulz_bf16",
         "nl.newton_schulz_objective",
         "nl.online_writes",
         "nl.preconditioned_momentum",
