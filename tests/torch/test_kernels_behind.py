@@ -14,7 +14,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops import cms, descent, elementwise, m3, momentum, muon, orthogonal
+from trueup.kernels.torch.ops import (
+    attention,
+    cms,
+    deep,
+    descent,
+    elementwise,
+    m3,
+    momentum,
+    muon,
+    orthogonal,
+)
 from trueup.kernels.torch.ops.registry import Refused
 
 OUT, IN, ROWS, HIDDEN = 7, 37, 5, 11
@@ -97,6 +107,30 @@ CASES = {
         [0.9, 0.02 * (IN / OUT) ** 0.5, 0.002, True, "quintic5", 1e-7, "clamp", False],
         ["muon_library"],
     ),
+    "deep_momentum": Case(
+        deep._fast,
+        deep._plain,
+        [(IN, HIDDEN), (HIDDEN, IN), M, M],
+        [0.9, 0.02, "dot_self", 1.0],
+        ["deep_momentum"],
+        0.5,
+    ),
+    "linear_attention": Case(
+        attention._fast,
+        attention._plain,
+        [(2, 67, 12), (2, 67, 12), (2, 67, OUT), (2, OUT, 12)],
+        [True],
+        ["linear_attention"],
+        0.3,
+    ),
+    "linear_attention_pre": Case(
+        attention._fast,
+        attention._plain,
+        [(2, 67, 12), (2, 67, 12), (2, 67, OUT), (2, OUT, 12)],
+        [False],
+        ["linear_attention_pre"],
+        0.3,
+    ),
     "m3": Case(
         m3._fast,
         m3._plain,
@@ -155,6 +189,13 @@ CASES = {
 }
 
 
+def results(returned: Any) -> list[Tensor]:
+    """What an operator returned beside what it wrote in place."""
+    if returned is None:
+        return []
+    return [returned] if isinstance(returned, Tensor) else list(returned)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_shipped_kernel_computes_the_operator(name: str, on_host: Callable[[str], Any]) -> None:
     case = CASES[name]
@@ -162,8 +203,7 @@ def test_the_shipped_kernel_computes_the_operator(name: str, on_host: Callable[[
     wide = [item.double() for item in given]
     got, want = case.fast(*given, *case.rest), case.plain(*wide, *case.rest)
     assert not isinstance(got, Refused), got
-    if want is not None:
-        given, wide = [*given, got], [*wide, want]
+    given, wide = [*given, *results(got)], [*wide, *results(want)]
     for one, two in zip(given, wide, strict=True):
         torch.testing.assert_close(one.double(), two, rtol=2e-5, atol=2e-5)
     for contract in case.contracts:
@@ -226,8 +266,7 @@ def test_the_operator_on_a_device(name: str) -> None:
     stream.synchronize()
     want = case.plain(*wide, *rest)
     assert not isinstance(got, Refused), got
-    if want is not None:
-        given, wide = [*given, got], [*wide, want]
+    given, wide = [*given, *results(got)], [*wide, *results(want)]
     for one, two in zip(given, wide, strict=True):
         torch.testing.assert_close(one.double(), two, rtol=2e-5, atol=2e-5)
 
@@ -249,8 +288,7 @@ def test_a_captured_graph_replays_the_operator(name: str) -> None:
     graph.replay()
     eager = case.fast(*fresh, *rest)
     torch.cuda.synchronize()
-    if eager is not None:
-        given, fresh = [*given, captured], [*fresh, eager]
+    given, fresh = [*given, *results(captured)], [*fresh, *results(eager)]
     for one, two in zip(given, fresh, strict=True):
         assert torch.equal(one, two)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from trueup.kernels.torch.device.contract import Contract
@@ -26,15 +28,18 @@ def compile_contract(contract: Contract, arch: str) -> Image:
     """Compile for an architecture such as "sm_90"; Unavailable without cuda-core or NVRTC."""
     core = cuda_core()
     entries = list(dict.fromkeys(launch.entry for launch in contract.launches))
+    folders = [contract.source.parent, *contract.include]
     options: dict[str, Any] = {
         "arch": arch,
         "name": str(contract.source),
         "std": "c++17",
         "define_macro": list(contract.defines) or None,
-        "include_path": [str(contract.source.parent), *map(str, contract.include)],
     }
     if bundled_headers():
         options["use_bundled_headers"] = True
+    else:
+        folders += header_folders()
+    options["include_path"] = [str(folder) for folder in folders]
     program = core.Program(
         contract.source.read_text(encoding="utf-8"), "c++", core.ProgramOptions(**options)
     )
@@ -71,3 +76,17 @@ def bundled_headers() -> bool:
     except Exception:  # an NVRTC before 13.3 refuses the option, in several ways
         return False
     return True
+
+
+@cache
+def header_folders() -> tuple[Path, ...]:
+    """Find cuda_bf16.h and its like in NVIDIA's wheels or an installed toolkit; none if neither."""
+    from cuda import pathfinder
+
+    find = getattr(pathfinder, "find_nvidia_header_directory", lambda name: None)
+    homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+    places = [find("cudart"), *[f"{home}/include" for home in homes if home]]
+    for place in (Path(place) for place in places if place):
+        if (place / "cuda_bf16.h").is_file():
+            return tuple(folder for folder in (place, place / "cccl") if folder.is_dir())
+    return ()

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -64,23 +65,38 @@ def linear_memory(
     if chunk < 1:
         raise ValueError(f"chunk: got {chunk}, expected 1 or more")
 
-    def segment(M: Tensor, q: Tensor, k: Tensor, v: Tensor, eta: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = []
-        for queries, keys, values in zip(*(x.split(chunk, 1) for x in (q, k, v)), strict=True):
-            written = _written(M, keys, values, eta, RULES[rule], write_grad)
-            outputs.append(queries @ (written if read == "post" else M).mT)
-            M = written
-            if watch is not None:
-                watch(M)
-        return torch.cat(outputs, 1), M
-
+    run = partial(_chunks, chunk=chunk, pull=RULES[rule], write_grad=write_grad, watch=watch)
+    run = partial(run, post=read == "post")
     if not checkpoint_every:
-        return segment(M_0, q, k, v, eta)
+        return run(M_0, q, k, v, eta)
     outputs, M = [], M_0
-    size = chunk * checkpoint_every
-    for part in zip(*(x.split(size, 1) for x in (q, k, v)), strict=True):
-        y, M = checkpoint(segment, M, *part, eta, use_reentrant=False, preserve_rng_state=False)
+    for part in zip(*(x.split(chunk * checkpoint_every, 1) for x in (q, k, v)), strict=True):
+        y, M = checkpoint(run, M, *part, eta, use_reentrant=False, preserve_rng_state=False)
         outputs.append(y)
+    return torch.cat(outputs, 1), M
+
+
+def _chunks(
+    M: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    eta: Tensor,
+    *,
+    chunk: int,
+    pull: float,
+    write_grad: str,
+    post: bool,
+    watch: Watch | None,
+) -> tuple[Tensor, Tensor]:
+    """Read and write chunk by chunk."""
+    outputs = []
+    for queries, keys, values in zip(*(x.split(chunk, 1) for x in (q, k, v)), strict=True):
+        written = _written(M, keys, values, eta, pull, write_grad)
+        outputs.append(queries @ (written if post else M).mT)
+        M = written
+        if watch is not None:
+            watch(M)
     return torch.cat(outputs, 1), M
 
 

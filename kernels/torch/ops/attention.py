@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops.registry import one_of, operator, wide
+from trueup.kernels.torch.ops.registry import Refused, launch, one_of, operator, wide
 
 READINGS = ("post", "pre")
 _CHUNK = 64  # tokens whose scores are formed at once
@@ -61,6 +61,21 @@ def _plain(q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool) -> tuple[Te
     return y.to(dtype), M.clone() if M is M_0 else M
 
 
+def _fast(
+    q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool
+) -> tuple[Tensor, Tensor] | Refused:
+    contract = "nl.linear_attention" if post else "nl.linear_attention_pre"
+    if v.dtype is torch.bfloat16:
+        if not post:
+            return Refused("there is no kernel for the reading pre in bfloat16")
+        contract += "_bf16"
+    y, M = _fake(q, k, v, M_0, post)
+    given = (item.contiguous() for item in (q, k, v, wide(M_0)))
+    writes = torch.ones(q.shape[:2], dtype=torch.uint8, device=q.device)
+    refused = launch(contract, *given, writes, y, M)
+    return (y, M) if refused is None else refused
+
+
 def _fake(q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool) -> tuple[Tensor, Tensor]:
     return torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(
         wide(M_0), memory_format=torch.contiguous_format
@@ -90,6 +105,7 @@ def _backward(ctx: Any, dy: Tensor, dM: Tensor) -> tuple[Tensor | None, ...]:
 _attention = operator(
     "linear_attention(Tensor q, Tensor k, Tensor v, Tensor M_0, bool post) -> (Tensor, Tensor)",
     _plain,
+    fast=_fast,
     fake=_fake,
 )
 torch.library.register_autograd("trueup::linear_attention", _backward, setup_context=_keep)

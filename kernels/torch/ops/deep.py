@@ -5,7 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops.registry import in_place, nothing, one_of, operator, wide
+from trueup.kernels.torch.ops.registry import (
+    Refused,
+    in_place,
+    launch,
+    nothing,
+    one_of,
+    operator,
+    wide,
+)
 
 INNERS = ("dot_self", "l2_neg", "dot_ones")
 
@@ -71,9 +79,25 @@ def _plain(
     W.copy_(wide(W) + scale * read_network(A1, A2, g))
 
 
+def _fast(
+    A1: Tensor,
+    A2: Tensor,
+    W: Tensor,
+    g: Tensor,
+    alpha: float,
+    eta: float,
+    inner: str,
+    scale: float,
+) -> Refused | None:
+    if inner != "dot_self" or scale != 1.0:
+        return Refused("the kernel is for dot_self, read with scale 1")
+    return launch("nl.deep_momentum", A1, A2, W, g, alpha, eta)
+
+
 _deep = operator(
     "deep_momentum_(Tensor(a!) A1, Tensor(b!) A2, Tensor(c!) W, Tensor g, float alpha, float eta, "
     "str inner, float scale) -> ()",
     _plain,
+    fast=_fast,
     fake=nothing,
 )

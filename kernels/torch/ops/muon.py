@@ -134,8 +134,10 @@ def _fast_muon(
     eps_rule: str,
     narrow: bool,
 ) -> Refused | None:
-    if (poly, eps_rule, narrow) != ("quintic5", "clamp", False):
-        return Refused("the kernel is for quintic5 with clamp in float32")
+    if narrow:
+        return Refused("in bfloat16 the kernel is that of newton_schulz, between plain operations")
+    if (poly, eps_rule) != ("quintic5", "clamp"):
+        return Refused("the kernel is for quintic5 with clamp")
     return launch("nl.muon", m, W, g, alpha, eta, eps)
 
 
@@ -152,12 +154,13 @@ def _fast_library(
     eps_rule: str,
     narrow: bool,
 ) -> Refused | None:
+    if narrow:
+        return Refused("in bfloat16 the kernel is that of newton_schulz, between plain operations")
     if (poly, eps_rule, nesterov) != ("quintic5", "clamp", True):
         return Refused("the kernel is for quintic5 with clamp and Nesterov")
     # The kernel multiplies its lr by the shape's factor, and its weight decay by its lr.
     lr = rate / rho("original", W)
-    contract = "nl.muon_library_bf16" if narrow else "nl.muon_library"
-    return launch(contract, m, W, g, mu, lr, decay / lr if lr else 0.0, eps)
+    return launch("nl.muon_library", m, W, g, mu, lr, decay / lr if lr else 0.0, eps)
 
 
 _NS = "str poly, float eps, str eps_rule, bool narrow) -> ()"

@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trueup.kernels.torch.parallel import Ranks, mean_weight, whole
 
-D_IN, D_HIDDEN, D_OUT, STEPS = 5, 7, 3, 4
+D_IN, D_HIDDEN, D_OUT, STEPS = 5, 7, 3, 3
 Row = dict[str, list[float]]
 """Quantity to [error, tolerance]: the error of N ranks against one process."""
 
