@@ -308,3 +308,41 @@ def test_a_call_of_one_launch_costs_little_on_the_host() -> None:
             operator(W, x, u, 1e-6, "derived")
         best = min(best, (time.perf_counter() - start) / 50)
     assert best < 20e-6, f"{best * 1e6:.1f} microseconds"
+
+
+@pytest.mark.gpu
+def test_a_launch_from_a_thread_without_a_context() -> None:
+    """Autograd's threads are such threads."""
+    import threading
+
+    W, x, u = torch.randn(9, 5).cuda(), torch.randn(5).cuda(), torch.randn(9).cuda()
+    want = W.clone()
+    descent._plain_single(want, x, u, 0.1, "derived")
+    found: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: found.append(descent._fast_single(W, x, u, 0.1, "derived"))
+    )
+    thread.start()
+    thread.join()
+    torch.cuda.synchronize()
+    assert found == [None]
+    torch.testing.assert_close(W, want)
+
+
+@pytest.mark.gpu
+def test_both_passes_of_attention_run_the_kernel_and_agree_with_the_cpu() -> None:
+    from trueup.kernels.torch import linear_attention
+    from trueup.kernels.torch.ops.registry import last_reason
+
+    given = [torch.randn(2, 130, 16) / 4 for _ in range(3)]
+    here = [item.clone().requires_grad_() for item in given]
+    there = [item.cuda().requires_grad_() for item in given]
+    weights = torch.randn(2, 130, 16)
+    grads = []
+    for leaves in (here, there):
+        y, _ = linear_attention(*leaves)  # type: ignore[call-arg]
+        (y * weights.to(y.device)).sum().backward()
+        grads.append([y, *(leaf.grad for leaf in leaves)])
+    assert last_reason("linear_attention") is None
+    for one, two in zip(*grads, strict=True):
+        torch.testing.assert_close(two.cpu(), one, rtol=1e-4, atol=1e-4)

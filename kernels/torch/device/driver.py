@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import torch
+
 from trueup.kernels.torch.device.compiler import Image, Unavailable, compile_contract
 from trueup.kernels.torch.device.contract import Contract, Geometry
 
@@ -25,6 +27,7 @@ class DriverFunctions:
         from cuda.bindings import driver
 
         self._driver = driver
+        self._attach()
         library = self._call(driver.cuLibraryLoadData(image.code, [], [], 0, [], [], 0))
         self._functions: dict[str, Any] = {}
         for entry, symbol in image.symbols.items():
@@ -37,11 +40,22 @@ class DriverFunctions:
         function = self._functions[geometry.entry]
         if geometry.shared > self._shared[geometry.entry]:
             self._allow(geometry.entry, geometry.shared)
-        (status,) = self._driver.cuLaunchKernel(
-            function, *geometry.grid, *geometry.block, geometry.shared, stream, arguments, 0
-        )
+        given = (*geometry.grid, *geometry.block, geometry.shared, stream, arguments, 0)
+        (status,) = self._driver.cuLaunchKernel(function, *given)
+        if status == self._driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:
+            self._attach()
+            (status,) = self._driver.cuLaunchKernel(function, *given)
         if status:
             raise RuntimeError(f"{geometry.entry}: the launch was refused: {status.name}")
+
+    def _attach(self) -> None:
+        """Make torch's context, the device's primary one, current in a thread that has none."""
+        if int(self._call(self._driver.cuCtxGetCurrent())):
+            return
+        device = self._call(self._driver.cuDeviceGet(torch.cuda.current_device()))
+        self._call(
+            self._driver.cuCtxSetCurrent(self._call(self._driver.cuDevicePrimaryCtxRetain(device)))
+        )
 
     def _allow(self, entry: str, size: int) -> None:
         attributes = self._driver.CUfunction_attribute

@@ -99,7 +99,8 @@ def _backward(ctx: Any, dy: Tensor, dM: Tensor) -> tuple[Tensor | None, ...]:
     back_q, back_k, back_v, back_dy = (item.flip(1) for item in (q, k, v, dy))
     dv, dM_0 = _attention(back_k, back_q, back_dy, dM, ctx.post)
     dk, _ = _attention(back_v, back_dy, back_q, dM.mT, ctx.post)
-    return dq, dk.flip(1), dv.flip(1), dM_0.to(M_0.dtype), None
+    dq, dk = dq.to(q.dtype), dk.flip(1).to(k.dtype)
+    return dq, dk, dv.flip(1).to(v.dtype), dM_0.to(M_0.dtype), None
 
 
 _attention = operator(

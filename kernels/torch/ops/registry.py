@@ -34,8 +34,11 @@ def operator(
     LIBRARY.define(schema)
     LIBRARY.impl(name, plain, "CPU")
     LIBRARY.impl(name, plain if fast is None else _on_cuda(name, plain, fast), "CUDA")
+    overload = getattr(torch.ops.trueup, name).default
+    for device in ("cpu", "cuda"):
+        LIBRARY.impl(name, _without_autocast(overload, device), f"Autocast{device.upper()}")
     torch.library.register_fake(f"trueup::{name}", fake, lib=LIBRARY)
-    return getattr(torch.ops.trueup, name).default
+    return overload
 
 
 class Refused(str):
@@ -75,6 +78,16 @@ def _on_cuda(name: str, plain: Callable[..., Any], fast: Callable[..., Any]) -> 
             return plain(*args)
         _REASONS[name] = None
         return result
+
+    return run
+
+
+def _without_autocast(overload: Any, device: str) -> Callable[..., Any]:
+    """Keep autocast out of an operator: it says itself what is computed in float32."""
+
+    def run(*args: Any) -> Any:
+        with torch.autocast(device, enabled=False):
+            return overload(*args)
 
     return run
 

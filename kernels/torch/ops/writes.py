@@ -46,13 +46,17 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _backward(ctx: Any, G: Tensor) -> tuple[Tensor | None, ...]:
     M, k, v, eta = ctx.saved_tensors
-    pull, rates = ctx.pull, _rates(eta)
+    kind = wide(M).dtype
+    types = [tensor.dtype for tensor in (M, k, v, eta)]
+    M, k, v, G = (tensor.to(kind) for tensor in (M, k, v, G))
+    pull, rates = ctx.pull, _rates(eta).to(kind)
     along = k @ G.mT  # (N, C, d_v)
     error = pull * (k @ M.mT) - v
     dM = G - pull * ((rates * along).mT @ k)
     dk = -rates * (pull * (along @ M) + error @ G)
     deta = -(along * error).sum(-1)
-    return dM, dk, rates * along, deta.sum() if eta.ndim == 0 else deta, None
+    grads = dM, dk, rates * along, deta.sum() if eta.ndim == 0 else deta
+    return *(grad.to(dtype) for grad, dtype in zip(grads, types, strict=True)), None
 
 
 _write = operator(
