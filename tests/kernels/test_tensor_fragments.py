@@ -32,17 +32,22 @@ def emulated(tmp_path: Path, kernel: str) -> Path:
     return path
 
 
+NEWTON_SCHULZ, PRECONDITIONED = "nl/newton_schulz_bf16", "nl/preconditioned_momentum_bf16"
+
+
 @pytest.mark.parametrize(
-    "case",
+    ("kernel", "case"),
     [
-        pytest.param("r=9,c=14", id="ragged"),
-        pytest.param("r=40,c=72", id="wide-in-chunks"),
-        pytest.param("r=72,c=40", id="tall-in-chunks"),
-        pytest.param("r=35,c=67", id="two-depths"),
+        pytest.param(NEWTON_SCHULZ, "r=9,c=14", id="ragged"),
+        pytest.param(NEWTON_SCHULZ, "r=40,c=72", id="wide-in-chunks"),
+        pytest.param(NEWTON_SCHULZ, "r=72,c=40", id="tall-in-chunks"),
+        pytest.param(NEWTON_SCHULZ, "r=35,c=67", id="two-depths"),
+        pytest.param(PRECONDITIONED, "d_out=40,d_in=72", id="momentum-in-chunks"),
+        pytest.param(PRECONDITIONED, "d_out=67,d_in=13", id="momentum-ragged"),
     ],
 )
-def test_fragments_give_the_product(tmp_path: Path, case: str) -> None:
-    contract = load_contract(emulated(tmp_path, "nl/newton_schulz_bf16"))
+def test_fragments_give_the_product(tmp_path: Path, kernel: str, case: str) -> None:
+    contract = load_contract(emulated(tmp_path, kernel))
     verdict = open_session(contract, "host").run("numeric", case=f"{case}/unit")
     assert verdict.verdict is Outcome.PASS, (verdict.findings, verdict.reason)
     assert verdict.launches
