@@ -23,6 +23,7 @@ READINGS = tuple(READING_FORMULAS)
 WRONG_FORMULAS = {
     "read_before_step": "W' = W + F(g) with the parameters before the step",
     "a1_read_before_step": "reads with the old A1 and the new A2",
+    "a2_read_before_step": "reads with the new A1 and the old A2",
     "a2_from_new_a1": "the gradient of A2 is taken after A1 has moved",
     "residual": "m(u) = u + A1 sigma(A2 u): drifts to m(u) = u, which is ascent",
     "ascent": "W' = W - F(g)",
@@ -128,6 +129,8 @@ def deep_momentum(
         read = network(A1, A2, g)
     elif reading == "a1_read_before_step":
         read = network(A1, A2_next, g)
+    elif reading == "a2_read_before_step":
+        read = network(A1_next, A2, g)
     else:
         read = network(A1_next, A2_next, g)
     if reading == "residual":

@@ -48,6 +48,7 @@ def derive(folder: Path) -> dict[str, str]:
         texts[name] = texts[name].replace(edit["find"], edit["replace"])
         touched.add(name)
     touched |= _between(texts, touched)
+    touched |= _on_the_way(texts, touched)
     texts["contract.toml"] = _contract(texts["contract.toml"], base, folder.name)
     why = tomllib.loads((folder / "expect.toml").read_text())["why"]
     texts["kernel.cu"] = f"// WRONG ON PURPOSE: {why}\n//\n{texts['kernel.cu']}"
@@ -70,6 +71,21 @@ def _between(texts: dict[str, str], touched: set[str]) -> set[str]:
         if more <= found:
             return found
         found |= more
+
+
+def _on_the_way(texts: dict[str, str], touched: set[str]) -> set[str]:
+    """Headers between the kernel and an edited one: they must be found beside it."""
+    found: set[str] = set()
+
+    def leads(name: str) -> bool:
+        inner = [other for other in texts if f'#include "{other}"' in texts[name]]
+        through = [leads(other) for other in inner]
+        if any(through):
+            found.add(name)
+        return any(through) or name in touched - {"kernel.cu"}
+
+    leads("kernel.cu")
+    return found
 
 
 def _sources(base: Path) -> Iterator[tuple[str, Path]]:
