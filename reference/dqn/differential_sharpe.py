@@ -12,6 +12,8 @@ from trueup.reference.symbols import F64, Domain, Family, Symbol, Values
 
 ID, SHARPE_ID = "dqn.differential_sharpe", "dqn.sharpe"
 FLOOR = float(np.float32(1e-12))
+STILL = float(np.float32(1e-5))
+"""A deviation no larger than this part of the mean is rounding, and counts as none."""
 READINGS = ("previous_moments",)
 WRONG = {
     "updated_moments": "D of the moments after the update",
@@ -198,7 +200,8 @@ def sharpe(returns: F64, bars: float, *, reading: str = "sample") -> F64:
 
     Equation: DQN programme, reward scalars
         mean(r) / std(r) sqrt(bars), the deviation with one degree of freedom taken
-    Shapes: returns (n,); bars a scalar; returns (1,). Fewer than two bars, or equal ones, give 0.
+    Shapes: returns (n,); bars a scalar; gives (1,). Fewer than two bars, or equal ones (a deviation
+    of at most 1e-5 of the mean), give 0.
     """
     if reading not in _SHARPE_KNOWN:
         raise UnknownReading(SHARPE_ID, reading, _SHARPE_KNOWN)
@@ -207,7 +210,7 @@ def sharpe(returns: F64, bars: float, *, reading: str = "sample") -> F64:
     off = returns if reading == "about_zero" else returns - mean
     free = count if reading == "population" else max(count - 1, 1)
     deviation = np.sqrt(np.sum(off * off) / free)
-    still = deviation == 0.0
+    still = deviation <= STILL * np.abs(mean)
     scale = {"not_annualised": 1.0 + 0.0 * mean, "annualised_by_bars": bars}.get(
         reading, np.sqrt(bars)
     )
@@ -221,6 +224,6 @@ def _sharpe_by_sums(returns: F64, bars: float) -> F64:
     mean = np.sum(returns) / count
     off = returns - mean
     variance = np.sum(off * off) / max(count - 1, 1)
-    still = variance == 0.0
+    still = variance <= (STILL * mean) ** 2
     ratio = np.sqrt(bars / np.where(still, 1.0, variance)) * mean
     return np.reshape(np.where(still, 0.0 * mean, ratio), (1,))

@@ -57,8 +57,11 @@ def _boundary(rng: np.random.Generator, sizes: Mapping[str, int], values: Values
 
 
 def _end(rng: np.random.Generator, sizes: Mapping[str, int], values: Values) -> Values:
-    leaves = np.ones(sizes["C"])
-    leaves[1:] = np.where(np.arange(1, sizes["C"]) * 2 >= sizes["C"], 0.0, 1.0)
+    """Take the priority of the leaf that always going right leads to, and draw at the very end."""
+    node, leaves = 1, np.ones(sizes["C"])
+    while node < sizes["C"]:
+        node = 2 * node + 1
+    leaves[node - sizes["C"]] = 0.0
     return _with_leaves(values, leaves) | {"u": np.ones(sizes["B"])}
 
 
