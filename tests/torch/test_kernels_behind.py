@@ -340,7 +340,7 @@ def test_both_passes_of_attention_run_the_kernel_and_agree_with_the_cpu() -> Non
     weights = torch.randn(2, 130, 16)
     grads = []
     for leaves in (here, there):
-        y, _ = linear_attention(*leaves)  # type: ignore[call-arg]
+        y, _ = linear_attention(*leaves)
         (y * weights.to(y.device)).sum().backward()
         grads.append([y, *(leaf.grad for leaf in leaves)])
     assert last_reason("linear_attention") is None

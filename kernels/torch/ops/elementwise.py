@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from trueup.kernels.torch.ops.momentum import SMALL
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
@@ -56,13 +57,18 @@ def _plain(
 ) -> None:
     kind = wide(m).dtype
     g, P = g.to(kind), P.to(kind)
-    m.copy_(alpha * wide(m) - eta * (P @ g if reading == "left" else P * g))
+    if reading == "left":
+        m.copy_(torch.addmm(wide(m), P, g, beta=alpha, alpha=-eta))
+    else:
+        m.copy_(alpha * wide(m) - eta * (P * g))
     W.copy_(wide(W) + m)
 
 
 def _fast(
     m: Tensor, W: Tensor, g: Tensor, P: Tensor, alpha: float, eta: float, reading: str
 ) -> Refused | None:
+    if reading == "left" and g.numel() > SMALL:
+        return Refused("the library's product is faster for a matrix of this size")
     contract = "nl.preconditioned_momentum"
     if reading == "hadamard":
         contract += "_hadamard_bf16" if W.dtype is torch.bfloat16 else "_hadamard"

@@ -15,6 +15,9 @@ from trueup.kernels.torch.ops.registry import (
     wide,
 )
 
+SMALL = 512 * 512
+"""Elements up to which matrix products run in our kernels: at 4096 x 4096 the library's two took
+5.5 ms on an H200, and ours 6.7."""
 DELTA_READINGS = (
     "derived",
     "literal_right",
@@ -71,10 +74,16 @@ def next_delta_momentum(
     Shapes as in `delta_momentum_`; m and g of one dtype. `reading` is not checked.
     """
     if reading in ("derived", "printed_objective_half", "printed_objective_full"):
-        target = torch.eye(g.shape[0], dtype=g.dtype, device=g.device) if P is None else P
+        sign = 1 if reading == "derived" else -1
         factor = 2 * eta if reading == "printed_objective_full" else eta
-        residual = m @ g.mT + (target if reading == "derived" else -target)
-        return alpha * m - factor * (residual @ g)
+        if P is None:
+            residual = m @ g.mT
+            residual.diagonal().add_(sign)
+        else:
+            residual = torch.addmm(P, m, g.mT, beta=sign)
+        if isinstance(alpha, Tensor) or isinstance(factor, Tensor):
+            return alpha * m - factor * (residual @ g)
+        return torch.addmm(m, residual, g, beta=alpha, alpha=-factor)
     Pg = g if P is None else P @ g
     if reading == "literal_right":
         delta = (m @ g.mT) @ g
@@ -92,7 +101,9 @@ def next_delta_momentum(
 def _plain(
     m: Tensor, W: Tensor, g: Tensor, P: Tensor | None, alpha: float, eta: float, reading: str
 ) -> None:
-    m.copy_(next_delta_momentum(wide(m), g.to(wide(m).dtype), P, alpha, eta, reading))
+    kind = wide(m).dtype
+    target = None if P is None else P.to(kind)
+    m.copy_(next_delta_momentum(wide(m), g.to(kind), target, alpha, eta, reading))
     W.copy_(wide(W) + m)
 
 
@@ -103,6 +114,8 @@ def _fast(
         return Refused(f"there is no kernel for the reading {reading}")
     if P is None:
         return Refused("the kernel takes P; without one two library products are as fast")
+    if g.numel() > SMALL:
+        return Refused("two library products are faster for a matrix of this size")
     return launch("nl.delta_momentum", m, W, g, P, alpha, eta)
 
 
