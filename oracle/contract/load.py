@@ -16,7 +16,8 @@ from trueup.oracle.backends.base import Source
 from trueup.oracle.bounds import Precision
 from trueup.oracle.contract.arguments import read_args, read_call, read_launches
 from trueup.oracle.contract.bus import check_slots, read_bus
-from trueup.oracle.contract.model import Contract, Limit
+from trueup.oracle.contract.limits import read_limits, read_tried
+from trueup.oracle.contract.model import Contract
 from trueup.oracle.errors import ContractError
 
 _LARGEST = 1 << 20  # bytes; a contract is a page of text
@@ -179,7 +180,8 @@ def _build(path: Path, data: bytes, document: Mapping[str, Any]) -> Contract:
         source=source,
         python=python,
         axes=axes,
-        limits=_limits(path, axes, head.get("limits", {})),
+        limits=(limits := read_limits(path, axes, head.get("limits", {}))),
+        tried=read_tried(path, axes, limits, head.get("tried", {})),
         precision=Precision(
             storage=precision.get("storage", "f32"),
             multiply=precision.get("multiply", "f32"),
@@ -234,22 +236,6 @@ def _source(path: Path, head: Mapping[str, Any]) -> Source | None:
         "ptx": "ptx",
     }
     return Source(file, kinds[named[0]], include, dict(head.get("defines", {})))
-
-
-def _limits(path: Path, axes: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Limit]:
-    limits: dict[str, Limit] = {}
-    for name, entry in table.items():
-        if name not in axes:
-            raise ContractError(
-                f"limits name `{name}`, which is no axis",
-                where=f"{path}: contract.limits",
-                expected="one of " + ", ".join(axes),
-            )
-        limit = Limit(entry.get("min", 1), entry.get("max", 1 << 31), entry.get("multiple", 1))
-        if -(-limit.low // limit.multiple) * limit.multiple > limit.high:
-            raise ContractError("no size is legal", where=f"{path}: contract.limits.{name}")
-        limits[name] = limit
-    return limits
 
 
 def _pairs(path: Path, args: Any, pairs: Iterable[list[str]]) -> tuple[tuple[str, str], ...]:

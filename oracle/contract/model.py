@@ -117,6 +117,7 @@ class Contract:
     python: str | None
     axes: tuple[str, ...]
     limits: Mapping[str, Limit]
+    tried: Mapping[str, int]  # the largest size to try of an axis, where legal ones cost too much
     precision: Precision
     determinism: Literal["bitwise", "tolerance"]
     nan: Literal["propagate", "ignore", "guarded"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from trueup.oracle.contract import Contract, Limit
 
@@ -32,7 +33,7 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
     axes = contract.axes
     if not axes:
         return [{}]
-    limits = {axis: contract.limits.get(axis, Limit()) for axis in axes}
+    limits = {axis: _sought(contract, axis) for axis in axes}
     found: list[dict[str, int]] = []
 
     def add(sizes: Mapping[str, int]) -> None:
@@ -61,6 +62,12 @@ def boundary_sizes(contract: Contract) -> list[dict[str, int]]:
         least = {name: nearest(limits[name], 1) for name in axes}
         add(least | {axis: nearest(limits[axis], least[axis] + 1)})
     return found
+
+
+def _sought(contract: Contract, axis: str) -> Limit:
+    """Give the legal sizes of an axis up to the largest that the contract wants tried."""
+    limit = contract.limits.get(axis, Limit())
+    return replace(limit, high=min(limit.high, contract.tried.get(axis, limit.high)))
 
 
 def _ranked(axes: tuple[str, ...], first: str) -> list[tuple[int, str]]:

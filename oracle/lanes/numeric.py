@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
-import numpy as np
-
 from trueup.oracle.backends.base import AnyArray, RunOptions
 from trueup.oracle.contract import Contract
 from trueup.oracle.inputs import Case, Draw, draw, numeric_cases
-from trueup.oracle.lanes.identify import matching_readings
+from trueup.oracle.lanes.identify import name_reading
 from trueup.oracle.lanes.judging import judged
 from trueup.oracle.lanes.power import Power, weigh
 from trueup.oracle.lanes.tally import Tally
@@ -56,7 +51,7 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
             weak += 1
             tally.elements = before
     if failed:
-        _name_reading(session, tally, failed)
+        name_reading(session, tally, failed)
     alone = all(case.right_kernel_only for case in picked)  # one such case, replayed
     return _close(session, tally, power, weak, len(picked), bool(told) or alone)
 
@@ -64,25 +59,6 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
 def _score(tally: Tally, case: Case) -> None:
     if tally.worst is not None:
         tally.scores.append(CaseScore(case.id, case.family, tally.worst.ratio))
-
-
-def _name_reading(session: Session, tally: Tally, failed: list[Any]) -> None:
-    """Add to the findings which other reading explains the failing cases."""
-    by_size = sorted(failed, key=lambda pair: -min(np.prod(o.shape) for o in pair[1]))
-    matches = matching_readings(session, by_size)
-    declared = session.reference.reading
-    if matches.nearest is not None:
-        tally.notes[
-            f"no other known form explains the failing cases; nearest: `{matches.nearest}`, "
-            f"{matches.ratio:.3g} times the allowed error, ahead of the declared `{declared}`"
-        ] = None
-    if not matches.names:
-        return
-    names = " or ".join(f"`{name}`" for name in matches.names)
-    text = f"the kernel matches {names}, the contract declares `{declared}`"
-    tally.findings = [replace(f, fix=f"{text}; {f.fix}") for f in tally.findings]
-    tally.matches = matches.names
-    tally.notes[text] = None
 
 
 def claims(contract: Contract) -> list[str]:
@@ -104,6 +80,8 @@ def claims(contract: Contract) -> list[str]:
         said.append("nan = ignore")
     for axis, limit in contract.limits.items():
         said.append(f"limits of {axis}: {limit}")
+    for axis, largest in contract.tried.items():
+        said.append(f"sizes of {axis} tried: up to {largest}")
     said += [f"only part of {arg.name} is written" for arg in contract.outputs if arg.written]
     return said
 

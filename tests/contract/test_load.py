@@ -8,6 +8,8 @@ import pytest
 
 from trueup.oracle.contract import find_contracts, load_contract
 from trueup.oracle.errors import ContractError
+from trueup.oracle.inputs.sizes import boundary_sizes
+from trueup.oracle.lanes.numeric import claims
 
 
 def edit(folder: Path, old: str, new: str) -> Path:
@@ -61,6 +63,15 @@ def test_a_good_contract_is_read_whole(folder: Path) -> None:
             r"`m`, which is no axis",
             id="limits",
         ),
+        pytest.param(
+            'axes = ["n"]', 'axes = ["n"]\ntried = { m = 4 }', r"`m`, which is no axis", id="tried"
+        ),
+        pytest.param(
+            'axes = ["n"]',
+            'axes = ["n"]\nlimits = { n = { min = 5, multiple = 4 } }\ntried = { n = 7 }',
+            r"no legal size of n would be tried",
+            id="tried-none",
+        ),
     ],
 )
 def test_each_mistake_is_named(folder: Path, old: str, new: str, says: str) -> None:
@@ -87,6 +98,15 @@ def test_missing_file_directory_and_bytes_that_are_no_text(tmp_path: Path) -> No
     bad.write_text("#" * (2 << 20))
     with pytest.raises(ContractError, match="too large"):
         load_contract(bad)
+
+
+def test_sizes_beyond_those_tried_are_legal_and_are_not_drawn(folder: Path) -> None:
+    contract = load_contract(edit(folder, 'axes = ["n"]', 'axes = ["n"]\ntried = { n = 40 }'))
+    sizes = [one["n"] for one in boundary_sizes(contract)]
+    assert max(sizes) == 40
+    assert min(sizes) == 1
+    assert contract.limits == {}
+    assert "sizes of n tried: up to 40" in claims(contract)
 
 
 def test_a_directory_is_searched_for_contracts_only(folder: Path) -> None:
