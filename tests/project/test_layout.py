@@ -28,8 +28,9 @@ EDGES = {
     "gates": {"gates"},
     "face": {"face", "oracle", "reference", "gates", "kernels"},
 }
-# cuda: NVIDIA's bindings (cuda-core, cuda-bindings), with which torch tensors meet our kernels.
-OUTSIDE = {"reference": {"numpy"}, "kernels": {"torch", "cuda"}}
+# cuda: NVIDIA's bindings (cuda-core, cuda-bindings), with which torch tensors meet our kernels;
+# triton comes with torch for CUDA.
+OUTSIDE = {"reference": {"numpy"}, "kernels": {"torch", "cuda", "triton"}}
 
 
 def imports(path: Path) -> list[tuple[str, int]]:
