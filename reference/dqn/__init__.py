@@ -45,7 +45,8 @@ from trueup.reference.dqn.selective_scan_forward import selective_scan_forward
 from trueup.reference.dqn.sum_tree import sum_tree_rebuild, sum_tree_update
 from trueup.reference.dqn.sum_tree_sample import sum_tree_sample
 from trueup.reference.dqn.symlog import symexp, symexp_backward, symlog, symlog_backward
-from trueup.reference.dqn.targets import bdq_target, nstep_return, td_priority
+from trueup.reference.dqn.targets import bdq_target, nstep_return
+from trueup.reference.dqn.td_priority import td_priority
 from trueup.reference.dqn.thompson import thompson
 from trueup.reference.dqn.trunk import horizon_value, trunk_gradient
 from trueup.reference.dqn.vsn_backward import vsn_backward

@@ -14,7 +14,6 @@ from trueup.reference.dqn.c51_projection import (
     ROWS,
     SHIFTS,
     TARGET_INPUTS,
-    c51_projection_by_distance,
     projected,
 )
 from trueup.reference.errors import UnknownReading
@@ -67,9 +66,18 @@ def c51_loss_by_parts(
     next_shift: F64 | None = None,
     branch_weight: float = BRANCH_WEIGHT,
 ) -> tuple[F64, F64, F64, Any]:
-    """Write L as log(sum exp) sum m - sum m (l - max): the logarithm is taken once."""
+    """Write L as log(sum exp) sum m - sum m (l - max), and the share as (t - z_0) / delta_z."""
     mass, z, between, flag = projected(
-        p_next, support, next_support, returns, discount, positions, shift, next_shift, "default"
+        p_next,
+        support,
+        next_support,
+        returns,
+        discount,
+        positions,
+        shift,
+        next_shift,
+        "default",
+        quotient=True,
     )
     rise = logits[..., 1:] - logits[..., :-1]
     rise = np.concatenate([rise, np.zeros_like(rise[..., :1])], axis=-1)
@@ -85,41 +93,6 @@ def _width(z: F64, support: F64, positions: F64 | None) -> F64:
     gaps = (positions[1:] - positions[:-1]) * (support[..., 1:2] - support[..., 0:1])
     gaps = np.where(valid, gaps, 1.0)
     return np.concatenate([gaps, np.ones_like(gaps[..., :1])], axis=-1)
-
-
-def c51_loss_by_distance(
-    logits: F64,
-    p_next: F64,
-    support: F64,
-    next_support: F64,
-    returns: F64,
-    discount: F64,
-    weight: F64,
-    positions: F64 | None = None,
-    shift: F64 | None = None,
-    next_shift: F64 | None = None,
-    branch_weight: float = BRANCH_WEIGHT,
-) -> tuple[F64, F64, F64, Any]:
-    """Project by the distance of targets to atoms."""
-    mass, flag = c51_projection_by_distance(
-        p_next, support, next_support, returns, discount, positions, shift, next_shift
-    )
-    parts = c51_loss_by_parts(
-        logits,
-        p_next,
-        support,
-        next_support,
-        returns,
-        discount,
-        weight,
-        positions,
-        shift,
-        next_shift,
-        branch_weight,
-    )
-    log_p = log_softmax(logits)
-    omega = (weight / weight.shape[0] * branch_weight)[:, np.newaxis, np.newaxis]
-    return -np.sum(mass * log_p, axis=-1), omega * (softmax(logits) - mass), parts[2], flag
 
 
 @equation(
@@ -145,7 +118,7 @@ def c51_loss_by_distance(
         Symbol("invalid", ROWS, Domain("mask"), "1 where a support or a target is none"),
     ),
     wrong=WRONG,
-    forms={"default": (c51_loss_by_parts, c51_loss_by_distance)},
+    forms={"default": (c51_loss_by_parts,)},
     families=C51_FAMILIES,
     prepare=prepare,
     notes="The target is a constant. dL/dshift jumps where a target crosses an atom. A number "

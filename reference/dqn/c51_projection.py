@@ -39,12 +39,13 @@ def target_atoms(
     return returns[..., np.newaxis] + discount[..., np.newaxis] * z
 
 
-def cells(t: F64, z: F64, step: F64 | None) -> tuple[Any, F64]:
+def cells(t: F64, z: F64, step: F64 | None, quotient: bool = False) -> tuple[Any, F64]:
     """Give, for every target, its cell and its share for the cell's upper atom.
 
     Shapes: t (..., n) targets; z (..., n) atoms; step (..., 1), the distance of evenly spaced
     atoms, or None. The cell is (..., n, n): 1 where atom i is the lower one of target j. Targets at
-    or beyond an end have the first or last cell and a share of exactly 0 or 1.
+    or beyond an end have the first or last cell and a share of exactly 0 or 1. `quotient` takes the
+    share of evenly spaced atoms from (t - z_0) / step, which is the same and rounds differently.
     """
     n = z.shape[-1]
     number = np.arange(n)
@@ -57,9 +58,12 @@ def cells(t: F64, z: F64, step: F64 | None) -> tuple[Any, F64]:
         width = np.max(np.where(after, z[..., np.newaxis, :], -np.inf), axis=-1) - z_low
         share = (inside - z_low) / width
     else:
-        lower = np.clip(np.floor((inside - z[..., :1]) / step), 0, n - 2)
+        place = (inside - z[..., :1]) / step
+        # A clamped target lies on an end, where rounding must not choose its cell.
+        settled = np.where(t <= z[..., :1], 0.5, np.where(t >= z[..., -1:], n - 1.5, place))
+        lower = np.clip(np.floor(settled), 0, n - 2)
         cell = number == lower[..., np.newaxis]
-        share = (inside - (z[..., :1] + lower * step)) / step
+        share = place - lower if quotient else (inside - (z[..., :1] + lower * step)) / step
     share = np.where(t <= z[..., :1], 0.0, np.where(t >= z[..., -1:], 1.0, share))
     return cell, share
 
@@ -74,18 +78,18 @@ def gathered(p: F64, cell: Any, share: F64) -> F64:
     return result
 
 
-def guarded_mass(mass: F64, t: F64, p: F64, valid: Any) -> tuple[F64, Any]:
-    """Put NaN where a target or its probability is none, and e_0 where the support is none."""
+def guarded_mass(mass: F64, t: F64, p: F64, z: F64, valid: Any, valid_next: Any) -> tuple[F64, Any]:
+    """Put NaN where an atom, a target or its probability is none, e_0 where the support is none."""
     n = mass.shape[-1]
-    known = _known(t, p)
+    known = _known(t, p, z)
     first = np.where(np.arange(n) == 0, 1.0, 0.0)
     mass = np.where(valid[..., np.newaxis], mass, first)
-    flag = np.where(valid & known, 0, 1)
+    flag = np.where(valid & valid_next & known, 0, 1)
     return np.where((known | ~valid)[..., np.newaxis], mass, np.nan), flag
 
 
-def _known(t: F64, p: F64) -> Any:
-    return np.all(np.isfinite(p) & ~np.isnan(t), axis=-1)
+def _known(t: F64, p: F64, z: F64) -> Any:
+    return np.all(np.isfinite(p) & ~np.isnan(t) & np.isfinite(z[..., :1]), axis=-1)
 
 
 def c51_projection_by_distance(
@@ -120,7 +124,33 @@ def c51_projection_by_distance(
         right = gap[..., min(i, n - 2)][..., np.newaxis]
         near = 1.0 - np.where(away < 0.0, -away / left, away / right)
         mass.append(np.sum(p_next * np.minimum(np.maximum(near, 0.0), 1.0), axis=-1))
-    return guarded_mass(np.stack(mass, axis=-1), t, p_next, valid)
+    return guarded_mass(np.stack(mass, axis=-1), t, p_next, z, valid, is_valid(next_support, n))
+
+
+def c51_projection_by_quotient(
+    p_next: F64,
+    support: F64,
+    next_support: F64,
+    returns: F64,
+    discount: F64,
+    positions: F64 | None = None,
+    shift: F64 | None = None,
+    next_shift: F64 | None = None,
+) -> tuple[F64, Any]:
+    """Take cell and share from (t - z_0) / delta_z, as a kernel does."""
+    mass, _, _, flag = projected(
+        p_next,
+        support,
+        next_support,
+        returns,
+        discount,
+        positions,
+        shift,
+        next_shift,
+        "default",
+        quotient=True,
+    )
+    return mass, flag
 
 
 ROWS = ("B", "4")
@@ -151,7 +181,7 @@ SHIFTS = (
         Symbol("invalid", ROWS, Domain("mask"), "1 where a support or a target is none"),
     ),
     wrong=PROJECTION_WRONG,
-    forms={"default": (c51_projection_by_distance,)},
+    forms={"default": (c51_projection_by_quotient, c51_projection_by_distance)},
     families=C51_FAMILIES,
     prepare=prepare,
     notes="The rule by cells cannot lose mass; floor and ceiling lose p'_j wherever a target falls "
@@ -197,6 +227,7 @@ def projected(
     shift: F64 | None,
     next_shift: F64 | None,
     reading: str,
+    quotient: bool = False,
 ) -> tuple[F64, F64, Any, Any]:
     """Give mass, online atoms, cells weighted by the interior targets' masses, and the flag."""
     n = p_next.shape[-1]
@@ -216,7 +247,7 @@ def projected(
     support = np.where(valid[..., np.newaxis], support, np.array([0.0, n - 1.0, 1.0]))
     z = atoms(support, n, positions, shift)
     step = support[..., 2:3] if positions is None else None
-    cell, share = cells(t, z, step)
+    cell, share = cells(t, z, step, quotient)
     if reading == "weights_swapped":
         share = 1.0 - share
     elif reading == "clamp_after_floor":
@@ -228,8 +259,10 @@ def projected(
     interior = np.where((t > z[..., :1]) & (t < z[..., -1:]), p_next, 0.0)
     if reading == "clamped_dropped":
         p_next = interior
-    mass, flag = guarded_mass(gathered(p_next, cell, share), t, p_next, valid)
+    mass, flag = guarded_mass(
+        gathered(p_next, cell, share), t, p_next, z, valid, is_valid(next_support, n)
+    )
     between = np.matmul(interior[..., np.newaxis, :], np.where(cell, 1.0, 0.0))[..., 0, :]
-    between = np.where(_known(t, p_next)[..., np.newaxis], between, np.nan)
+    between = np.where(_known(t, p_next, z)[..., np.newaxis], between, np.nan)
     between = np.where(valid[..., np.newaxis], between, 0.0)
     return mass, z, between, flag

@@ -226,7 +226,14 @@ def sarsa_mixture(
     cell, share = cells(t, z, usable[:, np.newaxis, 2:3])
     if reading == "weights_swapped":
         share = 1.0 - share
-    mass, flag = guarded_mass(gathered(p_next, cell, share), t, p_next, valid[:, np.newaxis])
+    mass, flag = guarded_mass(
+        gathered(p_next, cell, share),
+        t,
+        p_next,
+        z,
+        valid[:, np.newaxis],
+        is_valid(next_support, n),
+    )
     mixed = np.sum(policy[..., np.newaxis] * mass, axis=1)
     first = np.where(np.arange(n) == 0, 1.0, 0.0)
     return np.where(valid[:, np.newaxis], mixed, first), np.max(flag, axis=1)
