@@ -26,6 +26,18 @@ constexpr unsigned kRows = 512;    // of a stage
 constexpr unsigned kStages = 3;    // 32768 bytes each
 constexpr unsigned kPieces = kRows * kColumns / 4;
 
+// Brings one element, 0 where there is none.
+__device__ __forceinline__ void bring_one(float* to, const float* from, bool there) {
+#ifdef __CUHOST__
+  *to = there ? *from : 0.0f;
+#else
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const unsigned bytes = there ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(bytes)
+               : "memory");
+#endif
+}
+
 // Brings rows of `slice` from `row` on: column c of row r is element 256 r + first + c.
 template <bool kVector>
 __device__ __forceinline__ void bring(float* stage, const float* slice, size_t length, size_t row,
@@ -39,7 +51,10 @@ __device__ __forceinline__ void bring(float* stage, const float* slice, size_t l
     if (kVector && (there == 4 || there == 0)) {
       trueup::transfer<true>(to, there ? slice + at : slice, there);
     } else {
-      trueup::transfer<false>(to, slice + at, there);
+#pragma unroll
+      for (unsigned i = 0; i < 4; ++i) {
+        bring_one(to + i, i < there ? slice + at + i : slice, i < there);
+      }
     }
   }
 }

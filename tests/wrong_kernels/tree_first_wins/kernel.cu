@@ -79,38 +79,53 @@ __device__ __forceinline__ Below read_below(const float* tree, unsigned nodes, u
   return b;
 }
 
+// Puts one priority into the register of the lane that holds its leaf.
+__device__ __forceinline__ void put(Below& b, unsigned node, float written, unsigned deepest,
+                                    unsigned root, unsigned lane) {
+  const bool deep = depth_of(node) == deepest;
+  const unsigned place = node - (root << (deep ? kLow : kLow - 1));
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    if (deep && place == 4 * lane + i) {
+      b.deep[i] = written;
+      b.hot_deep |= 1u << i;
+    }
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 2; ++i) {
+    if (!deep && place == 2 * lane + i) {
+      b.pair[i] = written;
+      b.hot_pair |= 1u << i;
+    }
+  }
+}
+
 // Puts the entries below `root` into the registers, in order; false where an earlier one has it.
 __device__ __forceinline__ bool take_entries(Below& b, const int* index, const float* leaf,
                                              unsigned C, unsigned n, unsigned deepest,
                                              unsigned root, unsigned entry, unsigned lane) {
-  for (unsigned base = 0; base < n; base += trueup::kWarp) {
-    const unsigned j = base + lane;
-    const int at = j < n ? index[j] : -1;
-    const bool mine = start_of(at, C, deepest) == root;
-    unsigned hits = __ballot_sync(trueup::kWholeWarp, mine);
-    if (hits == 0) continue;
-    if (base + static_cast<unsigned>(__ffs(static_cast<int>(hits))) - 1 < entry) return false;
-    const float value = mine ? leaf[j] : 0.0f;
-    while (hits != 0) {
-      const int from = __ffs(static_cast<int>(hits)) - 1;
-      hits &= hits - 1;
-      const unsigned node = C + static_cast<unsigned>(__shfl_sync(trueup::kWholeWarp, at, from));
-      const float written = __shfl_sync(trueup::kWholeWarp, value, from);
-      const bool deep = depth_of(node) == deepest;
-      const unsigned place = node - (root << (deep ? kLow : kLow - 1));
+  constexpr unsigned kAhead = 4;  // reads of indices on the way together
+  for (unsigned base = 0; base < n; base += kAhead * trueup::kWarp) {
+    int at[kAhead];
 #pragma unroll
-      for (unsigned i = 0; i < 4; ++i) {
-        if (deep && place == 4 * lane + i) {
-          b.deep[i] = written;
-          b.hot_deep |= 1u << i;
-        }
-      }
+    for (unsigned k = 0; k < kAhead; ++k) {
+      const unsigned j = base + k * trueup::kWarp + lane;
+      at[k] = j < n ? index[j] : -1;
+    }
 #pragma unroll
-      for (unsigned i = 0; i < 2; ++i) {
-        if (!deep && place == 2 * lane + i) {
-          b.pair[i] = written;
-          b.hot_pair |= 1u << i;
-        }
+    for (unsigned k = 0; k < kAhead; ++k) {
+      const unsigned first = base + k * trueup::kWarp;
+      const bool mine = start_of(at[k], C, deepest) == root;
+      unsigned hits = __ballot_sync(trueup::kWholeWarp, mine);
+      if (hits == 0) continue;
+      if (first + static_cast<unsigned>(__ffs(static_cast<int>(hits))) - 1 < entry) return false;
+      const float value = mine ? leaf[first + lane] : 0.0f;
+      while (hits != 0) {
+        const int from = __ffs(static_cast<int>(hits)) - 1;
+        hits &= hits - 1;
+        const int leaf_at = __shfl_sync(trueup::kWholeWarp, at[k], from);
+        const float written = __shfl_sync(trueup::kWholeWarp, value, from);
+        put(b, C + static_cast<unsigned>(leaf_at), written, deepest, root, lane);
       }
     }
   }
@@ -195,10 +210,11 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
     for (unsigned i = 4 * quads + threadIdx.x; i < nodes; i += blockDim.x) heap[i] = tree[i];
   }
+  const unsigned own = threadIdx.x < count ? start_of(index[threadIdx.x], capacity, deepest) : 0;
   for (unsigned depth = top; depth-- > 0;) {
     __syncthreads();
     for (unsigned j = threadIdx.x; j < count; j += blockDim.x) {
-      const unsigned start = start_of(index[j], capacity, deepest);
+      const unsigned start = j == threadIdx.x ? own : start_of(index[j], capacity, deepest);
       if (start < 2u << depth) continue;  // no leaf, or one of this level
       const unsigned node = start >> (depth_of(start) - depth);
       const float sum = heap[2 * node] + heap[2 * node + 1];
