@@ -56,6 +56,17 @@ template <int kLeft, int kRight>
 struct Exchange {
   unsigned left[32][kLeft], right[32][kRight];
   float sums[32][4];
+
+  // Whether the product is 0 for certain: padding, most often.
+  __device__ bool nothing() const {
+    unsigned of_left = 0;
+    unsigned of_right = 0;
+    for (unsigned l = 0; l < 32; ++l) {
+      for (unsigned word : left[l]) of_left |= word;
+      for (unsigned word : right[l]) of_right |= word;
+    }
+    return (of_left & 0x7fff7fffu) == 0 || (of_right & 0x7fff7fffu) == 0;
+  }
 };
 
 template <int kLeft, int kRight>
@@ -108,7 +119,7 @@ __device__ inline void multiply_steps(float (&small)[4], float (&large)[4], cons
   __syncwarp();
   if (lane == 0) {
     float products[2][16][8] = {};
-    for (unsigned s = 0; s < 2; ++s) {
+    for (unsigned s = 0; s < (all.nothing() ? 0u : 2u); ++s) {
       float left[2][16][8];
       float right[2][8][8];
       for (unsigned n = 0; n < 256; ++n) {
@@ -242,7 +253,7 @@ __device__ __forceinline__ void mma_bf16(float (&c)[4], const LeftHalf& a,
   for (int i = 0; i < 4; ++i) all.left[lane][i] = a.at[i], all.sums[lane][i] = c[i];
   for (int i = 0; i < 2; ++i) all.right[lane][i] = b[i];
   __syncwarp();
-  if (lane == 0) {
+  if (lane == 0 && !all.nothing()) {
     float left[16][16];
     float right[16][8];
     float sums[16][8];

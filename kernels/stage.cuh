@@ -47,28 +47,42 @@ __device__ __forceinline__ void transfer(T* to, const T* from, unsigned there) {
 }
 
 // A tile of kRows x kColumns from (row, column) on, of a matrix of rows x columns whose rows lie
-// `pitch` elements apart, by kThreads threads; a tile's row takes kStride elements.
-template <bool kVector, int kRows, int kColumns, int kStride, int kThreads, class T>
-__device__ __forceinline__ void transfer_tile(T* tile, const T* matrix, unsigned row,
+// `pitch` elements apart, by kThreads threads; a tile's row takes kStride elements. The p-th piece
+// of a thread lies in the tile's row piece_row(p); rows of which keep(p) is false become 0.
+template <class T, int kColumns, int kThreads>
+__device__ __forceinline__ unsigned piece_row(unsigned p) {
+  return (threadIdx.x + p * kThreads) / (kColumns / kPiece<T>);
+}
+
+template <bool kVector, int kRows, int kColumns, int kStride, int kThreads, class T, class Keep>
+__device__ __forceinline__ void transfer_rows(T* tile, const T* matrix, unsigned row,
                                               unsigned column, unsigned rows, unsigned columns,
-                                              size_t pitch) {
+                                              size_t pitch, Keep keep) {
   constexpr unsigned kAcross = kColumns / kPiece<T>;
   constexpr unsigned kPieces = kRows * kAcross / kThreads;
   static_assert(kPieces * kThreads == kRows * kAcross, "a tile is shared out evenly");
-#pragma unroll(kVector ? kPieces : 1)
+#pragma unroll
   for (unsigned p = 0; p < kPieces; ++p) {
-    const unsigned at = threadIdx.x + p * kThreads;
-    const unsigned r = at / kAcross;
-    const unsigned c = at % kAcross * kPiece<T>;
+    const unsigned r = piece_row<T, kColumns, kThreads>(p);
+    const unsigned c = (threadIdx.x + p * kThreads) % kAcross * kPiece<T>;
     unsigned there = 0;
     const T* from = matrix;
-    if (row + r < rows && column + c < columns) {
+    if (row + r < rows && column + c < columns && keep(p)) {
       const unsigned left = columns - column - c;
       there = left < kPiece<T> ? left : kPiece<T>;
       from = matrix + (row + r) * pitch + column + c;
     }
     transfer<kVector>(tile + r * kStride + c, from, there);
   }
+}
+
+template <bool kVector, int kRows, int kColumns, int kStride, int kThreads, class T>
+__device__ __forceinline__ void transfer_tile(T* tile, const T* matrix, unsigned row,
+                                              unsigned column, unsigned rows, unsigned columns,
+                                              size_t pitch) {
+  transfer_rows<kVector, kRows, kColumns, kStride, kThreads>(tile, matrix, row, column, rows,
+                                                             columns, pitch,
+                                                             [](unsigned) { return true; });
 }
 
 }  // namespace trueup
