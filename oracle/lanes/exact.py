@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from trueup.oracle.backends.base import RunOptions
+from trueup.oracle.backends.base import AnyArray, RunOptions
 from trueup.oracle.bounds import judge
 from trueup.oracle.inputs import Case, Draw, all_sizes, draw, with_native
 from trueup.oracle.inputs.draw import widened
+from trueup.oracle.lanes.identify import name_reading
 from trueup.oracle.lanes.judging import shown_number
 from trueup.oracle.lanes.tally import Tally, element, first, skipped
 from trueup.oracle.memory import written_mask
@@ -28,7 +29,8 @@ def cases(session: Session) -> list[Case]:
 
 
 def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVerdict:
-    """Demand equal bits wherever the arithmetic is exact."""
+    """Demand equal bits wherever the arithmetic is exact; name the reading a kernel follows."""
+    failed: list[tuple[Draw, list[AnyArray]]] = []
     for case in picked:
         if tally.enough():
             break
@@ -40,7 +42,7 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
             continue
         outputs = session.outputs(result)
         judgements = judge(evaluation, [widened(np.asarray(o)) for o in outputs])
-        counted = 0
+        counted, found = 0, len(tally.findings) + tally.more
         for j, arg, value, out in zip(
             judgements, session.contract.outputs, evaluation.values, outputs, strict=True
         ):
@@ -61,8 +63,12 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
                     "every operation is exact on these inputs in any order; an index, a term or "
                     "a constant is wrong, or a value is rounded that the contract does not name",
                 )
+        if len(tally.findings) + tally.more > found:
+            failed.append((inputs, outputs))
         tally.elements += counted
         tally.cases += bool(counted)
+    if failed:
+        name_reading(session, tally, failed)
     if tally.cases == 0 and not tally.findings:
         return skipped("exact", "no element of this equation is exact on integers")
     return tally.verdict()

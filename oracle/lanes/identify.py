@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from trueup.oracle.bounds import judge_confirmed
 from trueup.oracle.bounds.judge import COHERENT
 from trueup.oracle.inputs import Draw
 from trueup.oracle.inputs.draw import widened
+from trueup.oracle.lanes.tally import Tally
 from trueup.oracle.memory import written_mask
 from trueup.oracle.session import Session
 from trueup.reference import NotApplicable
@@ -32,9 +33,30 @@ class Matches:
     ratio: float = 0.0  # error/allowed of the nearest, in the first of the cases
 
 
-def matching_readings(
-    session: Session, failed: Sequence[tuple[Draw, Sequence[AnyArray]]]
-) -> Matches:
+Failed = Sequence[tuple[Draw, Sequence[AnyArray]]]
+"""Failing cases, and what the kernel computed in them."""
+
+
+def name_reading(session: Session, tally: Tally, failed: Failed) -> None:
+    """Add to a lane's findings which other reading explains its failing cases, largest first."""
+    by_size = sorted(failed, key=lambda pair: -min(np.size(output) for output in pair[1]))
+    matches = matching_readings(session, by_size)
+    declared = session.reference.reading
+    if matches.nearest is not None:
+        tally.notes[
+            f"no other known form explains the failing cases; nearest: `{matches.nearest}`, "
+            f"{matches.ratio:.3g} times the allowed error, ahead of the declared `{declared}`"
+        ] = None
+    if not matches.names:
+        return
+    names = " or ".join(f"`{name}`" for name in matches.names)
+    text = f"the kernel matches {names}, the contract declares `{declared}`"
+    tally.findings = [replace(f, fix=f"{text}; {f.fix}") for f in tally.findings]
+    tally.matches = matches.names
+    tally.notes[text] = None
+
+
+def matching_readings(session: Session, failed: Failed) -> Matches:
     """Name the readings and known wrong variants that explain every failing case given.
 
     The nearest is named where it is much nearer to the first case than the declared reading is.

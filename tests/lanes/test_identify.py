@@ -14,6 +14,7 @@ from tests.lanes.conftest import REFERENCE, Make
 from trueup.oracle.contract import Contract
 from trueup.oracle.errors import OracleError
 from trueup.oracle.identify import Identification, identify
+from trueup.oracle.verdict import Outcome
 from trueup.oracle.verify import open_session, verify
 
 SHIFTED = "y[...] = a * x + np.float32(1)"
@@ -144,8 +145,10 @@ def test_progress_counts_cases_then_forms(make: Make) -> None:
     assert {total for _, _, total in told} == {len(told)}
 
 
-def test_a_failing_verification_names_the_form_and_keeps_it_as_data(make: Make) -> None:
-    (lane,) = verify([make(PLAIN)], "python", ["numeric"]).contracts[0].lanes
+@pytest.mark.parametrize("name", ["numeric", "exact"])
+def test_a_failing_lane_names_the_form_and_keeps_it_as_data(make: Make, name: str) -> None:
+    (lane,) = verify([make(PLAIN)], "python", [name]).contracts[0].lanes
+    assert lane.verdict is Outcome.FAIL
     assert lane.matches == ("plain",)
     assert "matches `plain`" in lane.findings[0].fix
 
