@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -40,34 +41,38 @@ def table(world: int, backend: str) -> list[Table]:
     """Run all scenarios on so many ranks; what each rank found."""
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
-        ranks = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    str(WORKER),
-                    f"--rank={rank}",
-                    f"--world={world}",
-                    f"--backend={backend}",
-                    f"--meet={base / 'meet'}",
-                    f"--out={base / str(rank)}",
-                ],
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(world)
-        ]
-        failed = []
-        for rank, process in enumerate(ranks):
-            try:
-                _, errors = process.communicate(timeout=240)
-            except subprocess.TimeoutExpired:
-                for other in ranks:
-                    other.kill()
-                raise
-            if process.returncode:
-                failed.append(f"rank {rank}:\n{errors[-3000:]}")
-        assert not failed, "\n".join(failed)
-        return [json.loads((base / str(rank)).read_text()) for rank in range(world)]
+        ranks = [start(rank, world, backend, base) for rank in range(world)]
+        try:
+            end = time.monotonic() + 400
+            while any(process.poll() is None for process in ranks):
+                # A rank that fails leaves the others waiting for it.
+                failed = [process for process in ranks if process.poll()]
+                assert not failed, complaints(base)
+                assert time.monotonic() < end, "the ranks did not finish within 400 s"
+                time.sleep(0.05)
+            assert not any(process.returncode for process in ranks), complaints(base)
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+        return [json.loads((base / f"{rank}.json").read_text()) for rank in range(world)]
+
+
+def start(rank: int, world: int, backend: str, base: Path) -> subprocess.Popen[bytes]:
+    options = {
+        "rank": rank,
+        "world": world,
+        "backend": backend,
+        "meet": base / "meet",
+        "out": base / f"{rank}.json",
+    }
+    command = [sys.executable, str(WORKER), *(f"--{key}={value}" for key, value in options.items())]
+    with (base / f"{rank}.log").open("wb") as log:
+        return subprocess.Popen(command, stderr=log)
+
+
+def complaints(base: Path) -> str:
+    return "\n".join(f"{log.name}:\n{log.read_text()[-3000:]}" for log in base.glob("*.log"))
 
 
 def check(tables: list[Table], name: str) -> None:

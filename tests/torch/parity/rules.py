@@ -21,7 +21,7 @@ from trueup.kernels.torch import (
     newton_schulz,
 )
 from trueup.kernels.torch.optim import projected
-from trueup.kernels.torch.parallel import gather_rows, mean_weight, sum_over
+from trueup.kernels.torch.parallel import gather_rows, is_sharded, mean_weight, sum_over
 
 Make = Callable[[nn.Module], torch.optim.Optimizer]
 
@@ -48,6 +48,11 @@ def delta(setting: Setting) -> Row:
     (wrong, _), _ = compare(setting, make, weighted=False).values()
     row["MUTANT plain mean of unequal ranks"] = [wrong, 1e-5]
     row["MUTANT mean of g^T g"] = [local_squares(setting), 1e-5]
+    states = make(net(setting, "fsdp")[1]).state.values()
+    row["momentum is kept in shards"] = [
+        float(not all(is_sharded(state["m"]) for state in states)),
+        0,
+    ]
     return row
 
 

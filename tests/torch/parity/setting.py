@@ -114,8 +114,9 @@ def error(got: Iterable[Tensor] | Tensor, want: Iterable[Tensor] | Tensor) -> fl
     worst = 0.0
     for one, two in pairs:
         assert isinstance(two, Tensor)
-        difference = (one.double() - two.double()).norm()
-        worst = max(worst, float(difference / two.double().norm().clamp(min=1e-30)))
+        want = two.detach().double()
+        difference = (one.detach().double() - want).norm()
+        worst = max(worst, float(difference / want.norm().clamp(min=1e-30)))
     return worst
 
 

@@ -39,7 +39,7 @@ def main() -> None:
         init_method=f"file://{given.meet}",
         rank=given.rank,
         world_size=given.world,
-        timeout=datetime.timedelta(seconds=60),
+        timeout=datetime.timedelta(seconds=180),
         device_id=device if cuda else None,
     )
     setting = Setting(given.rank, given.world, device)
