@@ -373,3 +373,12 @@ def test_error_of_a_loss_is_its_gradient() -> None:
 def test_wrong_calls_are_told(make: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"got|name of its own"):
         make()
+
+
+def test_forward_compiles_and_exports() -> None:
+    torch._dynamo.reset()
+    mine, x = memory(), torch.randn(5, D, dtype=F64)
+    compiled = torch.compile(mine, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), mine(x))
+    program = torch.export.export(mine, (x,))
+    torch.testing.assert_close(program.module()(x), mine(x))
