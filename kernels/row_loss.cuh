@@ -1,7 +1,7 @@
 // row_loss.cuh: a loss that is a mean over rows of a few values, one thread a row, and its sum.
 //
-// Rows go to threads in turn over a grid of at most kLossBlocks blocks; each block leaves its sum in
-// a part, and one block adds the parts in a fixed order.
+// Rows go to threads in turn over a grid of at most kLossBlocks blocks; each block leaves its sum
+// in a part, and one block adds the parts in a fixed order.
 #pragma once
 
 #include "common.cuh"

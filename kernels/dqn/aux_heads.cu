@@ -1,14 +1,15 @@
 // aux_heads: next-bar squared error and regime cross-entropy under one mask, with gradients.
 //
 // Equation     DQN programme, 17, v the rows with label >= 0, B_v = max(1, their number):
-//                l_mse = sum_v (pred - target)^2 / B_v;  l_ce = -sum_v log softmax(logits)_label / B_v
+//                l_mse = sum_v (pred - target)^2 / B_v
+//                l_ce = -sum_v log softmax(logits)_label / B_v
 //                loss = w_aux (l_mse + l_ce);  dpred = w_aux 2 (pred - target) / B_v
 //                dlogits = w_aux (softmax - onehot) / B_v; both 0 on the other rows
 // Reference    dqn.aux_heads
 // Shapes       pred, target, dpred (B); logits, dlogits (B, K); label (B), int; l_mse, l_ce, loss
 //              (1); workspaces counts, part_mse, part_ce (blocks of the first two launches)
-// Launch       count and rows: 256 threads, min(ceil(B / 256), 264) blocks, a thread for each row in
-//              turn; sum: one block
+// Launch       count and rows: 256 threads, min(ceil(B / 256), 264) blocks, a thread for each row
+//              in turn; sum: one block
 // Determinism  bitwise: counts are whole numbers; fixed trees, parts in a fixed order; no atomics
 // Numerics     float32; -log softmax as log(sum exp) - (logit - max)
 #include "row_loss.cuh"

@@ -37,7 +37,7 @@ def test_torch_losses_and_gradients() -> None:
     F = torch.nn.functional
     ce = F.cross_entropy(logits, label, ignore_index=-1)
     mse = F.mse_loss(pred[label >= 0], torch.tensor(values["target"])[label >= 0])
-    (0.07 * (mse + ce)).backward()  # type: ignore[no-untyped-call]
+    (0.07 * (mse + ce)).backward()
     l_mse, l_ce, loss, dpred, dlogits = aux_heads(**values)
     assert l_mse[0] == pytest.approx(mse.item(), rel=1e-13)
     assert l_ce[0] == pytest.approx(ce.item(), rel=1e-13)

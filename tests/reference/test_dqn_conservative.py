@@ -38,7 +38,7 @@ def test_conservative_is_a_cross_entropy() -> None:
     Q = torch.tensor(values["Q"], requires_grad=True)
     rows = torch.nn.functional.cross_entropy(Q, torch.tensor(values["a_data"]), reduction="none")
     total = 0.25 * 0.8 * (torch.tensor(values["w"]) * rows).mean()
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     loss, dQ = conservative(**values, alpha=0.8)
     assert loss[0] == pytest.approx(total.item(), rel=1e-12)
     assert Q.grad is not None
@@ -89,7 +89,7 @@ def test_expectile_against_torch() -> None:
     leaf = torch.tensor(V, requires_grad=True)
     u = torch.tensor(values["Q"][np.arange(7), values["a_data"]]) - leaf
     total = 0.25 * (torch.tensor(values["w"]) * (0.9 - (u < 0).double()).abs() * u**2).mean()
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     loss, dV = expectile(**values, V=V, tau=0.9)
     assert loss[0] == pytest.approx(total.item(), rel=1e-13)
     assert leaf.grad is not None
@@ -136,7 +136,7 @@ def test_entropy_against_torch() -> None:
     Q = torch.tensor(values["Q"], requires_grad=True)
     entropy = torch.distributions.Categorical(logits=Q / 0.7).entropy()
     total = -0.25 * 0.3 * (torch.tensor(values["w"]) * entropy).mean()
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     loss, dQ = entropy_term(**of_entropy(values))
     assert loss[0] == pytest.approx(total.item(), rel=1e-12)
     assert Q.grad is not None

@@ -243,7 +243,7 @@ def test_sites_that_share_a_buffer_spoil_the_gradient() -> None:
 
 def variance(y: Any, one_pass: bool) -> Any:
     """Give the variance of float32 rows, in one pass or in two."""
-    mean = np.mean(y, axis=1, dtype=np.float32)
+    mean = np.asarray(np.mean(y, axis=1, dtype=np.float32))
     if one_pass:
         return np.mean(y * y, axis=1, dtype=np.float32) - mean * mean
     c = y - mean[:, None]

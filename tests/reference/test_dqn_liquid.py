@@ -39,7 +39,7 @@ def test_golden() -> None:
 
 def test_torch_autograd() -> None:
     rng = np.random.default_rng(0)
-    values = {"x": rng.standard_normal(9), "f": rng.uniform(0, 2, 9)}
+    values: dict[str, Any] = {"x": rng.standard_normal(9), "f": rng.uniform(0, 2, 9)}
     values |= {"A": rng.standard_normal(9), "tau": rng.uniform(0.2, 5, 9)}
     d_next, dt = rng.standard_normal(9), 0.3
     leaf = {name: torch.tensor(v, requires_grad=True) for name, v in values.items()}

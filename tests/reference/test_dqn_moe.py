@@ -66,7 +66,7 @@ def test_torch_autograd_of_gate_mixture_and_balance_together() -> None:
     out = (g[:, :, None] * leaf_experts).sum(dim=1)
     balance = 4 * (g.mean(dim=0) ** 2).sum()
     d_out = np.random.default_rng(2).standard_normal(tuple(out.shape))
-    ((out * torch.tensor(d_out)).sum() + 0.3 * balance).backward()  # type: ignore[no-untyped-call]
+    ((out * torch.tensor(d_out)).sum() + 0.3 * balance).backward()
 
     weights, units = moe_gate_forward(**values)
     np.testing.assert_allclose(weights, g.detach().numpy(), rtol=1e-12)

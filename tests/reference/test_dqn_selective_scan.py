@@ -24,7 +24,6 @@ from trueup.reference.dqn.selective_scan_forward import (
 )
 
 PROFILE = settings(derandomize=True, deadline=None, max_examples=25)
-NAMES = ("x", "dt_raw", "dt_bias", "A_log", "Bm", "Cm", "D", "dur")
 OUTPUTS = ("x", "dt_raw", "dt_bias", "A_log", "Bm", "Cm", "D", "dur")
 
 
@@ -70,7 +69,7 @@ def test_golden() -> None:
 def test_chunked_equals_sequential(chunk: int) -> None:
     values = sample(1, T=12)
     want = selective_scan_forward(**values)
-    got = scan_in_chunks(*(values[k] for k in NAMES), chunk)
+    got = scan_in_chunks(**values, chunk=chunk)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
 
 

@@ -153,7 +153,8 @@ def test_full_published_form_is_the_mixture_of_a_block_for_each_group() -> None:
     for g in range(6):
         x = values["x"][:, BOUNDS[g] : BOUNDS[g + 1]]
         parts = [(4, x.shape[1]), (4,), (10, 4), (10,), (5,), (5,), (5, x.shape[1])]
-        blocks.append(grn_forward(x, *(rng.standard_normal(shape) for shape in parts))[0])
+        parameters: Any = [rng.standard_normal(shape) for shape in parts]
+        blocks.append(grn_forward(x, *parameters)[0])
     got = moe_mixture_forward(w, np.stack(blocks, axis=1))
     want = sum(w[:, g : g + 1] * blocks[g] for g in range(6))
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
