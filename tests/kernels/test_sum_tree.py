@@ -52,6 +52,17 @@ def test_an_update_leaves_the_bits_of_a_rebuild(capacity: int, n: int, order: in
     np.testing.assert_array_equal(got[1:].view(np.uint32), want[1:].view(np.uint32))
 
 
+@pytest.mark.parametrize("capacity", [2**13, 12_345, 4097, 4096, 2**15])
+def test_a_rebuild_repairs_every_parent(capacity: int) -> None:
+    leaves = np.random.default_rng(capacity).uniform(0.0, 2.0, capacity).astype(np.float32)
+    want = tree_over(leaves)
+    broken = want.copy()
+    broken[:capacity] = 7.0
+    got = run("sum_tree_rebuild", {"C": capacity}, 3, tree=broken)["tree"]
+    np.testing.assert_array_equal(got[1:].view(np.uint32), want[1:].view(np.uint32))
+    assert got[0] == 7.0
+
+
 def test_an_index_that_is_none_writes_nothing() -> None:
     tree = tree_over(np.arange(1, 8193, dtype=np.float32))
     index = np.array([-1, 8192, 2**31 - 1, -(2**31)], dtype=np.int32)
