@@ -168,7 +168,7 @@ __device__ __forceinline__ void multiply_fragments(float (&sum)[4], const unsign
     }
   }
 #elif !defined(__CUHOST__)
-  asm volatile(
+  asm(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
