@@ -31,7 +31,7 @@ struct Operands<float> {
   };
 };
 template <>
-struct Operands<__nv_bfloat16> {
+struct Operands<Bf16> {
   static constexpr unsigned kStride = kEdge + 8;
   using First = LeftHalf;
   using Second = RightHalf;
@@ -58,12 +58,12 @@ __device__ __forceinline__ void multiply(float (*c)[4], const Left& a,
   multiply_add(c[1], a, b.of[1]);
 }
 template <class Half>
-__device__ __forceinline__ void along(Half& a, const __nv_bfloat16* tile) {
-  take_along(a, tile, Operands<__nv_bfloat16>::kStride);
+__device__ __forceinline__ void along(Half& a, const Bf16* tile) {
+  take_along(a, tile, Operands<Bf16>::kStride);
 }
 template <class Half>
-__device__ __forceinline__ void across(Half& a, const __nv_bfloat16* tile) {
-  take_across(a, tile, Operands<__nv_bfloat16>::kStride);
+__device__ __forceinline__ void across(Half& a, const Bf16* tile) {
+  take_across(a, tile, Operands<Bf16>::kStride);
 }
 __device__ __forceinline__ void multiply(float (*c)[4], const LeftHalf& a, const RightHalf& b) {
   mma_bf16(c[0], a, b.at[0]);
@@ -73,23 +73,29 @@ __device__ __forceinline__ void multiply(float (*c)[4], const LeftHalf& a, const
 __device__ __forceinline__ void put_two(float* to, float first, float second) {
   to[0] = first, to[1] = second;
 }
-__device__ __forceinline__ void put_two(__nv_bfloat16* to, float first, float second) {
+__device__ __forceinline__ void put_two(Bf16* to, float first, float second) {
   *reinterpret_cast<unsigned*>(to) = pair(first, second);
 }
 __device__ __forceinline__ void put_one(float* to, float value) { *to = value; }
-__device__ __forceinline__ void put_one(__nv_bfloat16* to, float value) {
-  *to = __float2bfloat16_rn(value);
+__device__ __forceinline__ void put_one(Bf16* to, float value) {
+  to->bits = static_cast<unsigned short>(pair(value, 0.0f));
 }
 
-// One sequence's arrays, and the sizes.
+// All sequences' arrays, the sizes, and which sequence it is. Where it starts is worked out at each
+// use: a pointer kept for it would cost registers.
 template <class T>
 struct Sequence {
-  const T *q, *k, *v;                // (T, d_k), (T, d_k), (T, d_v)
-  const float* M_0;                  // (d_v, d_k)
-  const unsigned char* mask;         // (T)
-  T* y;                              // (T, d_v)
-  float* M;                          // (d_v, d_k)
+  const T *q, *k, *v;                // (N, T, d_k), (N, T, d_k), (N, T, d_v)
+  const float* M_0;                  // (N, d_v, d_k)
+  const unsigned char* mask;         // (N, T)
+  T* y;                              // (N, T, d_v)
+  float* M;                          // (N, d_v, d_k)
   unsigned tokens, d_k, d_v, first;  // first: of this block's columns of values
+  unsigned number;
+
+  __device__ __forceinline__ size_t row(unsigned token) const {
+    return static_cast<size_t>(number) * tokens + token;
+  }
 };
 
 // What one warp holds: 16 x 32 of the memory, 16 tokens' scores against the chunk, their reads.
@@ -130,7 +136,7 @@ __device__ __forceinline__ void each_of_memory(const Sequence<T>& s, unsigned ke
     const unsigned row = s.first + 16 * task.rows + lane.group + n / 2 % 2 * 8;
     const unsigned column = key + 32 * task.half + n / 4 * 8 + 2 * lane.turn + n % 2;
     const bool there = row < s.d_v && column < s.d_k;
-    const size_t at = static_cast<size_t>(row) * s.d_k + column;
+    const size_t at = (static_cast<size_t>(s.number) * s.d_v + row) * s.d_k + column;
     float& value = held.memory[n / 4][n % 4];
     if (load) {
       value = there ? from[at] : 0.0f;
@@ -241,7 +247,7 @@ __device__ __forceinline__ void put_reads(const Sequence<T>& s, unsigned token, 
     const unsigned row = token + 16 * task.tokens + lane.group + n % 2 * 8;
     const unsigned column = s.first + 32 * task.half + n / 2 * 8 + 2 * lane.turn;
     if (row >= s.tokens || column >= s.d_v) continue;
-    T* const to = s.y + static_cast<size_t>(row) * s.d_v + column;
+    T* const to = s.y + s.row(row) * s.d_v + column;
     const float* const y = held.reads[n / 2] + n % 2 * 2;
     if constexpr (kVector) {
       put_two(to, y[0], y[1]);
@@ -260,7 +266,7 @@ __device__ __forceinline__ unsigned active_rows(const Sequence<T>& s, unsigned t
 #pragma unroll
   for (unsigned p = 0; p < kPieces; ++p) {
     const unsigned row = token + piece_row<T, kEdge, kAttentionThreads>(p);
-    if (row < s.tokens && s.mask[row] != 0) bits |= 1u << p;
+    if (row < s.tokens && s.mask[s.row(row)] != 0) bits |= 1u << p;
   }
   return bits;
 }
@@ -271,11 +277,11 @@ __device__ __forceinline__ void fetch(const Sequence<T>& s, const Tiles<T>& tile
   constexpr int kStride = Operands<T>::kStride;
   const auto keep = [=](unsigned p) { return (active >> p & 1) != 0; };
   transfer_tile<kVector, kEdge, kEdge, kStride, kAttentionThreads>(
-      tiles.tile(0, turn), s.q, token, key, s.tokens, s.d_k, s.d_k);
+      tiles.tile(0, turn), s.q + s.row(0) * s.d_k, token, key, s.tokens, s.d_k, s.d_k);
   transfer_rows<kVector, kEdge, kEdge, kStride, kAttentionThreads>(
-      tiles.tile(1, turn), s.k, token, key, s.tokens, s.d_k, s.d_k, keep);
+      tiles.tile(1, turn), s.k + s.row(0) * s.d_k, token, key, s.tokens, s.d_k, s.d_k, keep);
   transfer_rows<kVector, kEdge, kEdge, kStride, kAttentionThreads>(
-      tiles.tile(2, turn), s.v, token, s.first, s.tokens, s.d_v, s.d_v, keep);
+      tiles.tile(2, turn), s.v + s.row(0) * s.d_v, token, s.first, s.tokens, s.d_v, s.d_v, keep);
   transfers_commit();
 }
 
@@ -324,21 +330,18 @@ __device__ __forceinline__ void attend_block(const T* q, const T* k, const T* v,
                                              const unsigned char* mask, T* y, float* M, int tokens,
                                              int d_k, int d_v, void* pool) {
   const unsigned across = (static_cast<unsigned>(d_v) - 1) / kEdge + 1;
-  const size_t n = blockIdx.x / across;
-  const size_t keys = n * tokens * d_k;
-  const size_t values = n * tokens * d_v;
-  const size_t memory = n * d_v * d_k;
-  const Sequence<T> s = {q + keys,
-                         k + keys,
-                         v + values,
-                         M_0 + memory,
-                         mask + n * tokens,
-                         y + values,
-                         M + memory,
+  const Sequence<T> s = {q,
+                         k,
+                         v,
+                         M_0,
+                         mask,
+                         y,
+                         M,
                          static_cast<unsigned>(tokens),
                          static_cast<unsigned>(d_k),
                          static_cast<unsigned>(d_v),
-                         blockIdx.x % across * kEdge};
+                         blockIdx.x % across * kEdge,
+                         blockIdx.x / across};
   const Tiles<T> tiles = {static_cast<T*>(pool)};
   constexpr int kWhole = static_cast<int>(kPiece<T>);
   if (d_k % kWhole == 0 && d_v % kWhole == 0 && aligned16(q) && aligned16(k) && aligned16(v) &&

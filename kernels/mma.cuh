@@ -15,11 +15,29 @@
 // sums are truncated likewise.
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include "common.cuh"
 
 namespace trueup {
+
+// A bf16 number: the upper half of a float32. (cuda_bf16.h is not everywhere NVRTC is.)
+struct Bf16 {
+  unsigned short bits;
+};
+
+// The nearest bf16 numbers, ties to even, the first in the lower half of the word.
+__device__ __forceinline__ unsigned pair(float first, float second) {
+#ifdef __CUHOST__
+  const auto nearest = [](float x) {
+    const unsigned bits = __float_as_uint(x);
+    return x != x ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  };
+  return nearest(first) | nearest(second) << 16;
+#else
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+  return word;
+#endif
+}
 
 constexpr float kLow = 4096.0f;
 
@@ -286,9 +304,9 @@ __device__ __forceinline__ void mma_bf16(float (&c)[4], const LeftHalf& a,
 // A lane gets the neighbours [group][2 turn], [group][2 turn + 1] of each, or, turned, the
 // elements [2 turn][group], [2 turn + 1][group].
 template <bool kTurned>
-__device__ __forceinline__ void load_tiles(unsigned (&to)[4], const __nv_bfloat16* row) {
+__device__ __forceinline__ void load_tiles(unsigned (&to)[4], const Bf16* row) {
 #ifdef __CUHOST__
-  __shared__ const __nv_bfloat16* of_warps[32][32];
+  __shared__ const Bf16* of_warps[32][32];
   const auto& rows = of_warps[threadIdx.x / kWarp];
   const Lane lane;
   of_warps[threadIdx.x / kWarp][threadIdx.x % kWarp] = row;
@@ -298,7 +316,7 @@ __device__ __forceinline__ void load_tiles(unsigned (&to)[4], const __nv_bfloat1
     for (unsigned j = 0; j < 2; ++j) {
       const unsigned r = kTurned ? 2 * lane.turn + j : lane.group;
       const unsigned c = kTurned ? lane.group : 2 * lane.turn + j;
-      halves[j] = __bfloat16_as_ushort(rows[8 * i + r][c]);
+      halves[j] = rows[8 * i + r][c].bits;
     }
     to[i] = halves[0] | halves[1] << 16;
   }
@@ -319,19 +337,19 @@ __device__ __forceinline__ void load_tiles(unsigned (&to)[4], const __nv_bfloat1
 #endif
 }
 
-__device__ __forceinline__ void take_along(LeftHalf& a, const __nv_bfloat16* tile,
+__device__ __forceinline__ void take_along(LeftHalf& a, const Bf16* tile,
                                            unsigned stride) {
   const unsigned l = threadIdx.x % kWarp;
   load_tiles<false>(a.at, tile + l % 16 * stride + l / 16 * 8);
 }
 
-__device__ __forceinline__ void take_across(LeftHalf& a, const __nv_bfloat16* tile,
+__device__ __forceinline__ void take_across(LeftHalf& a, const Bf16* tile,
                                             unsigned stride) {
   const unsigned l = threadIdx.x % kWarp;
   load_tiles<true>(a.at, tile + (l % 8 + l / 16 * 8) * stride + l / 8 % 2 * 8);
 }
 
-__device__ __forceinline__ void take_along(RightHalf& b, const __nv_bfloat16* tile,
+__device__ __forceinline__ void take_along(RightHalf& b, const Bf16* tile,
                                            unsigned stride) {
   const unsigned l = threadIdx.x % kWarp;
   unsigned words[4];
@@ -339,17 +357,12 @@ __device__ __forceinline__ void take_along(RightHalf& b, const __nv_bfloat16* ti
   b.at[0][0] = words[0], b.at[0][1] = words[1], b.at[1][0] = words[2], b.at[1][1] = words[3];
 }
 
-__device__ __forceinline__ void take_across(RightHalf& b, const __nv_bfloat16* tile,
+__device__ __forceinline__ void take_across(RightHalf& b, const Bf16* tile,
                                             unsigned stride) {
   const unsigned l = threadIdx.x % kWarp;
   unsigned words[4];
   load_tiles<true>(words, tile + l % 16 * stride + l / 16 * 8);
   b.at[0][0] = words[0], b.at[0][1] = words[1], b.at[1][0] = words[2], b.at[1][1] = words[3];
-}
-
-__device__ __forceinline__ unsigned pair(float first, float second) {
-  const unsigned low = __bfloat16_as_ushort(__float2bfloat16_rn(first));
-  return low | static_cast<unsigned>(__bfloat16_as_ushort(__float2bfloat16_rn(second))) << 16;
 }
 
 __device__ __forceinline__ void take_sums(LeftHalf& a, const float (&first)[4],

@@ -42,7 +42,7 @@ __device__ __forceinline__ void transfer(T* to, const T* from, unsigned there) {
 #endif
   } else {
 #pragma unroll
-    for (unsigned i = 0; i < kPiece<T>; ++i) to[i] = i < there ? from[i] : T(0.0f);
+    for (unsigned i = 0; i < kPiece<T>; ++i) to[i] = i < there ? from[i] : T{};
   }
 }
 

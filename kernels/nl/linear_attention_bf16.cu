@@ -16,9 +16,9 @@
 #include "linear_attention.cuh"
 
 extern "C" __global__ void __launch_bounds__(trueup::kAttentionThreads)
-    linear_attention_bf16(const __nv_bfloat16* __restrict__ q, const __nv_bfloat16* __restrict__ k,
-                          const __nv_bfloat16* __restrict__ v, const float* __restrict__ M_0,
-                          const unsigned char* __restrict__ mask, __nv_bfloat16* __restrict__ y,
+    linear_attention_bf16(const trueup::Bf16* __restrict__ q, const trueup::Bf16* __restrict__ k,
+                          const trueup::Bf16* __restrict__ v, const float* __restrict__ M_0,
+                          const unsigned char* __restrict__ mask, trueup::Bf16* __restrict__ y,
                           float* __restrict__ M_T, int T, int d_k, int d_v) {
   extern __shared__ float4 pool[];
   trueup::attend_block<true>(q, k, v, M_0, mask, y, M_T, T, d_k, d_v, pool);

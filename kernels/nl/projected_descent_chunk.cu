@@ -99,7 +99,7 @@ __device__ __forceinline__ void fade(float* E, const float* alpha, const Chunk& 
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(trueup::Reading::kThreads, 4)
+extern "C" __global__ void __launch_bounds__(trueup::Reading::kThreads, 3)
     projected_descent_chunk_read(const float* __restrict__ W, const float* __restrict__ X,
                                  float* __restrict__ part, int C, int d_out, int d_in) {
   __shared__ float4 pool4[trueup::Reading::kShared / 4];

@@ -59,7 +59,10 @@ def test_compiles_without_a_warning_or_a_spilled_register(contract: Path, arch: 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda path: path.stem)
 def test_registers_let_the_largest_block_launch_and_two_blocks_share_an_sm(contract: Path) -> None:
-    """An SM has 65536 registers: 64 for each of 1024 threads, 128 for each of twice 256."""
+    """An SM has 65536 registers: 64 for each of 1024 threads, 128 for each of twice 256.
+
+    It has 227 KiB of shared memory for blocks: one that asks for more than half is alone there.
+    """
     _, log = compile_to_cubin(contract, "sm_90")
     used = dict(re.findall(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", log, re.S))
     launches = tomllib.loads(contract.read_text())["launch"]
@@ -67,4 +70,7 @@ def test_registers_let_the_largest_block_launch_and_two_blocks_share_an_sm(contr
     for launch in launches:
         block = launch["block"]
         threads = block if isinstance(block, int) else 1024 if "1024" in str(block) else 256
-        assert int(used[launch["entry"]]) <= 65536 // min(2 * threads, 1024)
+        shared = launch.get("shared", 0)
+        alone = str(shared).isdigit() and int(shared) > 227 * 1024 // 2
+        together = threads if alone else min(2 * threads, 1024)
+        assert int(used[launch["entry"]]) <= 65536 // together
