@@ -1,26 +1,88 @@
-// grn.cuh: a gated residual network, forward and backward, with float32 products.
+// grn.cuh: a gated residual network, forward and backward.
 //
-// One row of a batch is one sample. Products go through gemm.cuh, a block for each 128 x 128 tile;
-// those summed over the batch are cut into slices of rows, each with its own partial sums, which
-// `sum_parts` adds in order. What runs along a row (GLU, layer norm) is one warp's work where a
-// lane's registers hold the row, else one block's.
+// One row of a batch is one sample. Products go through an engine, a block for each of its tiles:
+// float32 by gemm.cuh, or tf32 factors on tensor cores by tensor_tiles.cuh. Those summed over the
+// batch are cut into slices of rows, each with its own partial sums, which `sum_parts` adds in
+// order. What runs along a row (GLU, layer norm) is one warp's work where a lane's registers hold
+// the row, else one block's.
 #pragma once
 
 #include "gemm.cuh"
+#include "tensor_tiles.cuh"
 
 namespace trueup {
 namespace grn {
 
-constexpr int kEdge = 128;
-// Steps of k at once: fewer where both operands run along k, whose tiles are staged in registers
-// that the sums need.
-template <First kFirst, Second kSecond>
-constexpr int kDepth = kFirst == First::kPlain && kSecond == Second::kTransposed ? 8 : 16;
-using ProductTile = Tile<kEdge, kEdge, 16, 1>;
-constexpr unsigned kThreads = ProductTile::kThreads;
+constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kHeld = 8;  // elements of a row in a lane's registers
 constexpr unsigned kShortRow = kHeld * kWarp;
+
+// An engine's product: emit(row, column, sum) for each element of a tile of A B, by its number.
+struct Float32 {
+  static constexpr int kM = 128, kN = 128;
+  // Steps of k at once: fewer where both operands run along k, whose tiles are staged in registers
+  // that the sums need.
+  template <First kFirst, Second kSecond>
+  static constexpr int kDepth = kFirst == First::kPlain && kSecond == Second::kTransposed ? 8 : 16;
+  static constexpr int kQuads = Tile<kM, kN, 16, 1>::kQuadsShared;
+  static_assert(Tile<kM, kN, 16, 1>::kThreads == kThreads, "a block is one tile's threads");
+
+  template <First kFirst, Second kSecond, class Emit>
+  static __device__ __forceinline__ void product(const float* A, const float* B, Sizes size,
+                                                 unsigned first_m, unsigned first_n, float4* pool,
+                                                 Emit emit) {
+    const auto spread = [=](unsigned row, unsigned column, float4 sums) {
+      const unsigned left = size.n - column;
+      emit(row, column, sums.x);
+      if (left > 1) emit(row, column + 1, sums.y);
+      if (left > 2) emit(row, column + 2, sums.z);
+      if (left > 3) emit(row, column + 3, sums.w);
+    };
+    constexpr int kSteps = kDepth<kFirst, kSecond>;
+    const unsigned along_a = kFirst == First::kPlain ? size.k : size.m;
+    const unsigned along_b = kSecond == Second::kPlain ? size.n : size.k;
+    if (along_a % 4 == 0 && along_b % 4 == 0 && aligned16(A) && aligned16(B)) {
+      gemm_tile<kM, kN, kSteps, 1, kFirst, kSecond, true>(A, B, size, first_m, first_n, pool,
+                                                          spread);
+    } else {
+      gemm_tile<kM, kN, kSteps, 1, kFirst, kSecond, false>(A, B, size, first_m, first_n, pool,
+                                                           spread);
+    }
+  }
+};
+
+struct Tf32 {
+  static constexpr int kM = 128, kN = 64, kDepth = 16, kStages = 3;
+  template <First kFirst, Second kSecond>
+  using Product = TensorTile<kM, kN, kDepth, 1, kStages, kFirst == First::kPlain,
+                             kSecond == Second::kTransposed, Precision::kTf32>;
+  static constexpr int kQuads = Product<First::kPlain, Second::kTransposed>::kFloats / 4;
+
+  template <First kFirst, Second kSecond, class Emit>
+  static __device__ __forceinline__ void product(const float* A, const float* B, Sizes size,
+                                                 unsigned first_m, unsigned first_n, float4* pool,
+                                                 Emit emit) {
+    using P = Product<kFirst, kSecond>;
+    static_assert(P::kThreads == kThreads, "a block is one tile's threads");
+    static_assert(P::kFloats <= 4 * kQuads, "the pool holds its stages");
+    constexpr bool kPlainA = kFirst == First::kPlain;
+    constexpr bool kPlainB = kSecond == Second::kPlain;
+    const Operand a = {A, kPlainA ? size.m : size.k, kPlainA ? size.k : size.m, nullptr};
+    const Operand b = {B, kPlainB ? size.k : size.n, kPlainB ? size.n : size.k, nullptr};
+    P tile;
+    tile.run(a, b, size.m, size.n, size.k, first_m, first_n, reinterpret_cast<float*>(pool));
+    tile.each(size.m, size.n, [=](unsigned row, unsigned column, float first, float second) {
+      emit(row, column, first);
+      if (column + 1 < size.n) emit(row, column + 1, second);
+    });
+  }
+};
+
+template <class Engine>
+__device__ __forceinline__ unsigned tiles_of(unsigned m, unsigned n) {
+  return ((m - 1) / Engine::kM + 1) * ((n - 1) / Engine::kN + 1);
+}
 
 constexpr unsigned kSlices = 32, kSliceRows = 256, kRowBlocks = 264;
 
@@ -34,48 +96,24 @@ __device__ __forceinline__ unsigned row_blocks_of(unsigned batch) {
   return batch < kRowBlocks ? batch : kRowBlocks;
 }
 
-__device__ __forceinline__ unsigned tiles_of(unsigned n) { return (n - 1) / kEdge + 1; }
-
 __device__ __forceinline__ float sigmoid(float z) { return 1.0f / (1.0f + expf(-z)); }
 
 __device__ __forceinline__ float elu(float z) { return z > 0.0f ? z : expm1f(z); }
 
-// Calls put(column offset, sum) for those of four neighbours that exist.
-template <class Put>
-__device__ __forceinline__ void each(float4 v, unsigned left, Put put) {
-  put(0u, v.x);
-  if (left > 1) put(1u, v.y);
-  if (left > 2) put(2u, v.z);
-  if (left > 3) put(3u, v.w);
-}
-
-// This block's tile of A B; emit(row, column, sum) for each element.
-template <First kFirst, Second kSecond, class Emit>
+// This block's tile of A B.
+template <class Engine, First kFirst, Second kSecond, class Emit>
 __device__ __forceinline__ void product(const float* A, const float* B, Sizes size, unsigned tile,
                                         float4* pool, Emit emit) {
-  const unsigned tiles_n = tiles_of(size.n);
-  const unsigned first_m = tile / tiles_n * kEdge;
-  const unsigned first_n = tile % tiles_n * kEdge;
-  const auto spread = [=](unsigned row, unsigned column, float4 sums) {
-    each(sums, size.n - column,
-         [=](unsigned i, float sum) { emit(row, column + i, sum); });
-  };
-  const unsigned along_a = kFirst == First::kPlain ? size.k : size.m;
-  const unsigned along_b = kSecond == Second::kPlain ? size.n : size.k;
-  if (along_a % 4 == 0 && along_b % 4 == 0 && aligned16(A) && aligned16(B)) {
-    gemm_tile<kEdge, kEdge, kDepth<kFirst, kSecond>, 1, kFirst, kSecond, true>(
-        A, B, size, first_m, first_n, pool, spread);
-  } else {
-    gemm_tile<kEdge, kEdge, kDepth<kFirst, kSecond>, 1, kFirst, kSecond, false>(
-        A, B, size, first_m, first_n, pool, spread);
-  }
+  const unsigned across = (size.n - 1) / Engine::kN + 1;
+  Engine::template product<kFirst, kSecond>(A, B, size, tile / across * Engine::kM,
+                                            tile % across * Engine::kN, pool, emit);
 }
 
-// out = f(A W^T + b): `act` gives what is stored of a sum and its column.
-template <class Act>
+// out = act(A W^T): `act` gives what is stored of a column's sum.
+template <class Engine, class Act>
 __device__ __forceinline__ void linear(const float* A, const float* W, float* out, Sizes size,
                                        float4* pool, Act act) {
-  product<First::kPlain, Second::kTransposed>(
+  product<Engine, First::kPlain, Second::kTransposed>(
       A, W, size, blockIdx.x, pool, [=](unsigned row, unsigned column, float sum) {
         out[static_cast<size_t>(row) * size.n + column] = act(column, sum);
       });
@@ -93,14 +131,15 @@ struct Slice {
 
 // part (slices, m, n) = left^T right over each slice, left (batch, m), right (batch, n): block
 // `slice * tiles + tile`. Tells whether the block had such a tile.
+template <class Engine>
 __device__ __forceinline__ bool outer_sums(const float* left, const float* right, float* part,
                                            unsigned batch, unsigned m, unsigned n, unsigned slices,
                                            unsigned block, float4* pool) {
-  const unsigned tiles = tiles_of(m) * tiles_of(n);
+  const unsigned tiles = tiles_of<Engine>(m, n);
   if (block >= tiles * slices) return false;
   const Slice slice(block / tiles, slices, batch);
   float* const to = part + static_cast<size_t>(block / tiles) * m * n;
-  product<First::kTransposed, Second::kPlain>(
+  product<Engine, First::kTransposed, Second::kPlain>(
       left + static_cast<size_t>(slice.first) * m, right + static_cast<size_t>(slice.first) * n,
       {m, n, slice.rows}, block % tiles, pool, [=](unsigned row, unsigned column, float sum) {
         to[static_cast<size_t>(row) * n + column] = sum;
@@ -349,10 +388,11 @@ __device__ __forceinline__ void backward_rows(const Backward& p, unsigned B, uns
 }
 
 // da = (du W_b) (e > 0 ? 1 : e + 1)
+template <class Engine>
 __device__ __forceinline__ void hidden_gradient(const float* du, const float* W_b, const float* e,
                                                 float* da, unsigned B, unsigned H, unsigned D,
                                                 float4* pool) {
-  product<First::kPlain, Second::kPlain>(
+  product<Engine, First::kPlain, Second::kPlain>(
       du, W_b, {B, H, 2 * D}, blockIdx.x, pool, [=](unsigned row, unsigned column, float sum) {
         const size_t at = static_cast<size_t>(row) * H + column;
         const float unit = e[at];

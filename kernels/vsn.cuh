@@ -91,10 +91,11 @@ __device__ __forceinline__ float slots_max(float v) {
   return v;
 }
 
-// Softmax over six slots, one logit in each lane.
+// Softmax over six slots, one logit in each lane; the two slots beyond repeat the first.
 __device__ __forceinline__ float softmax_slot(float logit) {
   const bool real = slot_of_lane() < kGroups;
-  const float top = slots_max(real ? logit : -INFINITY);
+  const float first = __shfl_sync(kWholeWarp, logit, lane_of_slot(0));
+  const float top = slots_max(real ? logit : first);
   const float weight = real ? expf(logit - top) : 0.0f;
   return weight / slots_sum(weight);
 }

@@ -33,17 +33,17 @@ extern "C" __global__ void __launch_bounds__(grn::kThreads)
 extern "C" __global__ void __launch_bounds__(grn::kThreads, 2)
     grn_backward_hidden(const float* __restrict__ du, const float* __restrict__ W_b,
                         const float* __restrict__ e, float* __restrict__ da, int B, int H, int D) {
-  __shared__ float4 pool[grn::ProductTile::kQuadsShared];
-  grn::hidden_gradient(du, W_b, e, da, B, H, D, pool);
+  __shared__ float4 pool[grn::Float32::kQuads];
+  grn::hidden_gradient<grn::Float32>(du, W_b, e, da, B, H, D, pool);
 }
 
 extern "C" __global__ void __launch_bounds__(grn::kThreads, 2)
     grn_backward_input(const float* __restrict__ da, const float* __restrict__ W_a,
                        const float* __restrict__ dy, float* __restrict__ dx, int B, int H, int D) {
-  __shared__ float4 pool[grn::ProductTile::kQuadsShared];
+  __shared__ float4 pool[grn::Float32::kQuads];
   const trueup::Sizes size = {static_cast<unsigned>(B), static_cast<unsigned>(D),
                               static_cast<unsigned>(H)};
-  grn::product<trueup::First::kPlain, trueup::Second::kPlain>(
+  grn::product<grn::Float32, trueup::First::kPlain, trueup::Second::kPlain>(
       da, W_a, size, blockIdx.x, pool, [=](unsigned row, unsigned column, float sum) {
         const size_t at = static_cast<size_t>(row) * size.n + column;
         dx[at] = sum + dy[at];
@@ -55,14 +55,14 @@ extern "C" __global__ void __launch_bounds__(grn::kThreads, 2)
                          const float* __restrict__ da, const float* __restrict__ x,
                          float* __restrict__ part_b, float* __restrict__ part_a,
                          float* __restrict__ part_bias, int B, int H, int D) {
-  __shared__ float4 pool[grn::ProductTile::kQuadsShared];
+  __shared__ float4 pool[grn::Float32::kQuads];
   const unsigned slices = grn::slices_of(B);
-  const unsigned tiles_b = grn::tiles_of(2 * D) * grn::tiles_of(H) * slices;
-  const unsigned tiles_a = grn::tiles_of(H) * grn::tiles_of(D) * slices;
+  const unsigned tiles_b = grn::tiles_of<grn::Float32>(2 * D, H) * slices;
+  const unsigned tiles_a = grn::tiles_of<grn::Float32>(H, D) * slices;
   unsigned block = blockIdx.x;
-  if (grn::outer_sums(du, e, part_b, B, 2 * D, H, slices, block, pool)) return;
+  if (grn::outer_sums<grn::Float32>(du, e, part_b, B, 2 * D, H, slices, block, pool)) return;
   block -= tiles_b;
-  if (grn::outer_sums(da, x, part_a, B, H, D, slices, block, pool)) return;
+  if (grn::outer_sums<grn::Float32>(da, x, part_a, B, H, D, slices, block, pool)) return;
   block -= tiles_a;
   grn::column_sums(da, part_bias, B, H, slices, block, reinterpret_cast<float*>(pool));
 }

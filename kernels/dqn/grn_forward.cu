@@ -19,20 +19,20 @@ namespace grn = trueup::grn;
 extern "C" __global__ void __launch_bounds__(grn::kThreads, 2)
     grn_forward_hidden(const float* __restrict__ x, const float* __restrict__ W_a,
                        const float* __restrict__ b_a, float* __restrict__ e, int B, int H, int D) {
-  __shared__ float4 pool[grn::ProductTile::kQuadsShared];
+  __shared__ float4 pool[grn::Float32::kQuads];
   const trueup::Sizes size = {static_cast<unsigned>(B), static_cast<unsigned>(H),
                               static_cast<unsigned>(D)};
-  grn::linear(x, W_a, e, size, pool,
+  grn::linear<grn::Float32>(x, W_a, e, size, pool,
               [=](unsigned column, float sum) { return grn::elu(sum + b_a[column]); });
 }
 
 extern "C" __global__ void __launch_bounds__(grn::kThreads, 2)
     grn_forward_gate(const float* __restrict__ e, const float* __restrict__ W_b,
                      const float* __restrict__ b_b, float* __restrict__ u, int B, int H, int D) {
-  __shared__ float4 pool[grn::ProductTile::kQuadsShared];
+  __shared__ float4 pool[grn::Float32::kQuads];
   const trueup::Sizes size = {static_cast<unsigned>(B), 2 * static_cast<unsigned>(D),
                               static_cast<unsigned>(H)};
-  grn::linear(e, W_b, u, size, pool,
+  grn::linear<grn::Float32>(e, W_b, u, size, pool,
               [=](unsigned column, float sum) { return sum + b_b[column]; });
 }
 

@@ -68,7 +68,7 @@ __device__ __forceinline__ void long_rows(const Arrays& p, float sigma, unsigned
   for (unsigned row = blockIdx.x; row < B; row += gridDim.x) {
     const float* const x = p.x + static_cast<size_t>(row) * D;
     float logit[vsn::kGroups];
-    float top = -INFINITY;
+    float top = 0.0f;
 #pragma unroll
     for (unsigned g = 0; g < vsn::kGroups; ++g) {
       float dot = 0.0f;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void long_rows(const Arrays& p, float sigma, unsigned
         dot = fmaf(x[d], p.W[static_cast<size_t>(g) * D + d], dot);
       }
       logit[g] = trueup::block_sum(dot, slots + g * trueup::kWarp) + p.b[g];
-      top = fmaxf(top, logit[g]);
+      top = g == 0 ? logit[g] : fmaxf(top, logit[g]);
     }
     float total = 0.0f;
 #pragma unroll
