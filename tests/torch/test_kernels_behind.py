@@ -86,6 +86,27 @@ CASES = {
         0.1,
         (3, 4),
     ),
+    "projected_descent_normalized": Case(
+        descent._fast_single,
+        descent._plain_single,
+        [M, (IN,), (OUT,)],
+        [0.01, "normalized"],
+        ["projected_descent_normalized"],
+    ),
+    "projected_descent_prox": Case(
+        descent._fast_single,
+        descent._plain_single,
+        [M, (IN,), (OUT,)],
+        [0.01, "prox"],
+        ["projected_descent_prox"],
+    ),
+    "projected_descent_batch_prox": Case(
+        descent._fast_batch,
+        descent._plain_batch,
+        [M, (ROWS, IN), (ROWS, OUT)],
+        [0.01, "prox"],
+        ["projected_descent_batch_prox"],
+    ),
     "newton_schulz": Case(
         orthogonal._fast,
         orthogonal._plain,
@@ -229,7 +250,7 @@ def test_a_fallback_s_reason_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (lambda t: momentum._fast(t, t, t, t, 0.9, 0.1, "scalar"), "reading scalar"),
         (lambda t: momentum._fast(t, t, t, None, 0.9, 0.1, "derived"), "takes P"),
-        (lambda t: descent._fast_batch(t, t, t, 0.1, "prox"), "reading prox"),
+        (lambda t: descent._fast_batch(t, t, t, 0.1, "mean"), "reading mean"),
         (lambda t: orthogonal._fast(t, 3, *orthogonal.CUBIC, 1e-7, False), "quintic5"),
         (lambda t: orthogonal._fast(t[None], 5, *orthogonal.QUINTIC, 1e-7, False), "stack"),
         (lambda t: cms._fast_level(t[None], t[None], t[None], "plain"), "residual"),

@@ -106,9 +106,10 @@ def _plain_single(W: Tensor, x: Tensor, u: Tensor, eta: float, reading: str) -> 
 
 
 def _fast_single(W: Tensor, x: Tensor, u: Tensor, eta: float, reading: str) -> Refused | None:
-    if reading != "derived":
+    names = {"derived": "", "normalized": "_normalized", "prox": "_prox"}
+    if reading not in names:
         return Refused(f"there is no kernel for the reading {reading}")
-    return launch("nl.projected_descent", W, x, u, eta)
+    return launch(f"nl.projected_descent{names[reading]}", W, x, u, eta)
 
 
 def _plain_batch(W: Tensor, X: Tensor, U: Tensor, eta: float, reading: str) -> None:
@@ -134,9 +135,10 @@ def prox(W: Tensor, X: Tensor, U: Tensor, eta: float) -> Tensor:
 
 
 def _fast_batch(W: Tensor, X: Tensor, U: Tensor, eta: float, reading: str) -> Refused | None:
-    if reading != "derived":
+    names = {"derived": "", "prox": "_prox"}
+    if reading not in names:
         return Refused(f"there is no kernel for the reading {reading}")
-    return launch("nl.projected_descent_batch", W, X, U, eta)
+    return launch(f"nl.projected_descent_batch{names[reading]}", W, X, U, eta)
 
 
 def _plain_chunk(

@@ -69,9 +69,9 @@ def _fast(
 ) -> Refused | None:
     if reading == "left" and g.numel() > SMALL:
         return Refused("the library's product is faster for a matrix of this size")
-    contract = "nl.preconditioned_momentum"
-    if reading == "hadamard":
-        contract += "_hadamard_bf16" if W.dtype is torch.bfloat16 else "_hadamard"
+    contract = "nl.preconditioned_momentum" + ("_hadamard" if reading == "hadamard" else "")
+    if W.dtype is torch.bfloat16:
+        contract += "_bf16"
     return launch(contract, m, W, g, P, alpha, eta)
 
 
