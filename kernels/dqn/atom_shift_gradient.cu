@@ -4,7 +4,8 @@
 //                dW[a] = sum_{b: a_b = a} omega_b g_b s_b;   d_state_b += omega_b g_b W[a_b]
 // Reference    dqn.atom_shift_gradient
 // Shapes       d_shift, action, signal, weight, d_state, d_state_next (B); W, d_W (n_actions);
-//              workspace part (blocks of the first launch, n_actions)
+//              workspace part (blocks of the first launch, n_actions); n_actions up to 64, for each
+//              four of which the samples are read once more
 // Launch       first: 1-D grid of as many blocks as the workspace has rows, 256 threads; then one
 //              warp for each action
 // Determinism  bitwise: a thread adds its samples in order, a block and the parts are fixed trees;

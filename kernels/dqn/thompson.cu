@@ -8,7 +8,8 @@
 // Launch       two: thompson_rows, 1-D grid of any size, block any multiple of 32, 8 lanes a row;
 //              thompson_choose, a thread for each sample
 // Traffic      logits are read three times, after the first from L1
-// Degenerate   q_a = z_0, and invalid is set; a NaN among the q_a is chosen, as an argmax does
+// Degenerate   q_a = z_0, and invalid is set; NaN logits give z_0 as well; a NaN among the q_a is
+//              chosen, as an argmax does
 // Determinism  bitwise: running sums of a lane's own atoms, after a prefix over 8 lanes in a fixed
 //              order; no atomics, no random numbers
 // Numerics     float32; running sums of exp(l - max) against u times their total
@@ -52,7 +53,8 @@ __device__ __forceinline__ unsigned draw_atom(const float* __restrict__ row, flo
   float own = 0.0f;
   for (unsigned i = from; i < to; ++i) own += expf(row[i] - largest);
   float running = before(own, lane);
-  const float wanted = u * trueup::group_sum(own);
+  const float total = trueup::group_sum(own);
+  const float wanted = u * total;
   unsigned first = n;
   unsigned last = 0;
   for (unsigned i = from; i < to; ++i) {
@@ -63,6 +65,7 @@ __device__ __forceinline__ unsigned draw_atom(const float* __restrict__ row, flo
   }
   first = group_min(first);
   last = ~group_min(~last);  // the largest
+  if (total != total) return 0;  // no atom has a probability
   return first < n ? first : last;
 }
 
