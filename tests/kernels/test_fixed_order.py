@@ -13,7 +13,7 @@ from trueup.oracle.inputs import Case, draw, with_native
 from trueup.oracle.verify import open_session
 from trueup.reference.dqn.fixed_tree import fixed_tree_norm, sequential_sum_of_squares
 
-CONTRACT = Path(trueup.kernels.__file__).resolve().parent / "dqn" / "grad_norms.toml"
+DQN = Path(trueup.kernels.__file__).resolve().parent / "dqn"
 GOLDEN = {1000: 0x41121304, 3001: 0x417D1565}
 
 
@@ -22,9 +22,11 @@ def hashed(n: int, seed: int = 0) -> NDArray[np.float32]:
     return ((i * np.uint64(2654435761) % 2**32).astype(np.float64) / 2**32 - 0.5).astype(np.float32)
 
 
-def norms_of(g: NDArray[np.float32], slices: list[list[int]], order: int) -> NDArray[np.float32]:
-    """Run the shipped kernel on four gradients, threads and blocks in one order."""
-    contract = load_contract(CONTRACT)
+def norms_of(
+    g: NDArray[np.float32], slices: list[list[int]], order: int, kernel: str = "grad_norms"
+) -> NDArray[np.float32]:
+    """Run a shipped kernel on four gradients, threads and blocks in one order."""
+    contract = load_contract(DQN / f"{kernel}.toml")
     session = open_session(contract, "host").session
     case = Case((("n", g.shape[1]),), "unit")
     drawn = draw(contract, session.reference, case, 0)
@@ -59,3 +61,16 @@ def test_several_stages_keep_the_order() -> None:
     assert np.sqrt(sequential_sum_of_squares(g[0, : n - 2])) != want
     assert got[1].view(np.uint32) == fixed_tree_norm(g[0, n - 2 :]).view(np.uint32)
     assert (got[2:] == 0.0).all()
+
+
+def test_the_blocked_order_has_the_same_bits_wherever_a_slice_begins() -> None:
+    """Aligned slices are read ahead in sixteen bytes, others one by one: one order all the same."""
+    n = 600_000
+    x = hashed(n - 8)
+    g = np.zeros((4, n), dtype=np.float32)
+    g[0, : n - 8], g[1, 3 : n - 5] = x, x
+    first = norms_of(g, [[0, n - 8], [0, 0]], 0, "grad_norms_blocked")
+    second = norms_of(g, [[3, n - 5], [0, 0]], 3, "grad_norms_blocked")
+    assert first[0].view(np.uint32) == second[2].view(np.uint32)
+    exact = np.sqrt(np.sum(x.astype(np.float64) ** 2))
+    assert abs(float(first[0]) / float(exact) - 1.0) < 1e-6
