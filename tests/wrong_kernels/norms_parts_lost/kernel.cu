@@ -1,4 +1,4 @@
-// WRONG ON PURPOSE: parts beyond the twelfth are left out
+// WRONG ON PURPOSE: parts beyond the second are left out
 //
 // grad_norms_blocked: L2 norms of four gradients over two slices, in an order of its own.
 //
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(96)
     grad_norms_blocked_sums(const float* __restrict__ parts, float* __restrict__ norms) {
   __shared__ float slots[32];
-  const float part = threadIdx.x < 12 ? parts[blockIdx.x * kBlocks + threadIdx.x] : 0.0f;
+  const float part = threadIdx.x < 2 ? parts[blockIdx.x * kBlocks + threadIdx.x] : 0.0f;
   const float sum = trueup::block_sum(part, slots);
   if (threadIdx.x == 0) norms[blockIdx.x] = __fsqrt_rn(sum);
 }
