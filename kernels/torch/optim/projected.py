@@ -8,7 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops.descent import BATCH_READINGS, READINGS, after_tokens, coefficients
+from trueup.kernels.torch.ops.descent import (
+    BATCH_READINGS,
+    READINGS,
+    coefficients,
+    projected_descent_chunk_,
+)
 from trueup.kernels.torch.ops.registry import one_of, wide
 from trueup.kernels.torch.optim.capture import LayerCapture
 from trueup.kernels.torch.optim.matrices import Group, MatrixOptimizer, State, in_range
@@ -95,7 +100,9 @@ class ProjectedDescent(MatrixOptimizer):
         W = wide(param)
         grad = grad.to(W.dtype)
         if group["order"] == "tokens":
-            param.copy_(_in_turn(W, grad, X, U, ranks, group))
+            X, U = gather_rows(X, ranks), gather_rows(U, ranks)
+            U = U * _scale_of(grad, U.mT @ X)
+            projected_descent_chunk_(param, X, U, group["lr"], reading=group["reading"])
         else:
             param.copy_(_together(W, grad, X, ranks, group))
 
@@ -114,13 +121,6 @@ def _together(W: Tensor, grad: Tensor, X: Tensor, ranks: Ranks, group: Group) ->
     c, b = coefficients(eta, X.new_zeros(()), group["reading"])
     read = (X @ W.mT).mT @ X if single else W @ sum_over(X.mT @ X, ranks)
     return W - c * share * read - b * grad
-
-
-def _in_turn(W: Tensor, grad: Tensor, X: Tensor, U: Tensor, ranks: Ranks, group: Group) -> Tensor:
-    X, U = gather_rows(X, ranks), gather_rows(U, ranks)
-    U = U * _scale_of(grad, U.mT @ X)
-    eta = torch.as_tensor(group["lr"], dtype=W.dtype, device=W.device).expand(X.shape[0])
-    return after_tokens(W, X, U, eta, torch.ones_like(eta), group["reading"])
 
 
 def _scale_of(grad: Tensor, captured: Tensor) -> Tensor:
