@@ -1,0 +1,221 @@
+"""C51Head and IQNHead: the distributional heads of a branching agent on a shared trunk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trueup.kernels.torch.dqn.atoms import expected_q
+from trueup.kernels.torch.dqn.c51 import BRANCH_WEIGHT, C51Loss, c51_loss
+from trueup.kernels.torch.dqn.dueling import dueling
+from trueup.kernels.torch.dqn.iqn import TAUS, IQNLoss, cvar, iqn_loss
+from trueup.kernels.torch.dqn.shapes import BRANCHES, expect, ranked
+
+SHIFT = (-0.5, 0.0, 0.5, 0.0)
+"""How the auxiliary signal moves the atoms of Short, Hold, Long and Flat at first."""
+
+
+class _Scaled(torch.autograd.Function):
+    """The identity, whose gradient is multiplied."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        return h.view_as(h)
+
+    @staticmethod
+    def backward(ctx: Any, d: Tensor) -> tuple[Tensor, None]:
+        return ctx.factor * d, None
+
+
+class _Branching(nn.Module):
+    """Actions of all branches one after another, the greedy ones, and those taken."""
+
+    def __init__(self, branches: Sequence[int]) -> None:
+        super().__init__()
+        if not branches or min(branches) < 1:
+            raise ValueError(f"branches: got {list(branches)}, expected positive numbers")
+        self.branches = tuple(int(size) for size in branches)
+        starts = [sum(self.branches[:k]) for k in range(len(self.branches))]
+        self.register_buffer("starts", torch.tensor(starts), persistent=False)
+
+    def greedy(self, q: Tensor) -> Tensor:
+        """Give the best action of every branch, the first of equal ones: (B, A) to (B, 4)."""
+        parts = q.split(self.branches, 1)
+        return torch.stack([part.argmax(1) for part in parts], 1)
+
+    def taken(self, rows: Tensor, actions: Tensor) -> Tensor:
+        """Give the rows of the actions of every branch: (B, A, ...) at (B, 4) to (B, 4, ...).
+
+        Raises ValueError for another shape of `actions`.
+        """
+        expect("taken", actions=(actions, (rows.shape[0], len(self.branches))))
+        index = actions.long() + self.starts
+        wide = index.reshape(*index.shape, *(1,) * (rows.ndim - 2))
+        return rows.gather(1, wide.expand(*index.shape, *rows.shape[2:]))
+
+
+class C51Head(_Branching):
+    """Dueling logits of the atoms of every action: C51 on branches, with movable atoms.
+
+        logits = V + A - mean of A over the branch;  z_a = support + W_a signal for direction
+    The first branch is direction. Adding a number to the logits of an action changes nothing and
+    has no gradient: what an auxiliary signal trains is where the atoms lie.
+
+    Args: dim of the trunk's output; n_atoms; branches, actions of each; trunk_scale multiplies the
+    gradient that enters the trunk (1/5, as published for dueling branches); shift, the first W of
+    direction. Raises ValueError for fewer than two atoms, for branches without an action and for a
+    shift of another length than the first branch.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        n_atoms: int = 51,
+        branches: Sequence[int] = BRANCHES,
+        *,
+        trunk_scale: float = 0.2,
+        shift: Sequence[float] = SHIFT,
+    ) -> None:
+        """Make the value and advantage layers and the shift."""
+        super().__init__(branches)
+        if n_atoms < 2:
+            raise ValueError(f"n_atoms: got {n_atoms}, expected 2 or more")
+        if len(shift) != self.branches[0]:
+            raise ValueError(f"shift: got {len(shift)} numbers, expected {self.branches[0]}")
+        self.n_atoms, self.trunk_scale = n_atoms, trunk_scale
+        self.value = nn.Linear(dim, n_atoms)
+        self.advantage = nn.Linear(dim, sum(self.branches) * n_atoms)
+        self.shift = nn.Parameter(torch.tensor(shift, dtype=torch.float32))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Give logits (B, A, n_atoms) from the trunk's output h (B, dim)."""
+        h = _Scaled.apply(h, self.trunk_scale)
+        advantage = self.advantage(h).unflatten(1, (sum(self.branches), self.n_atoms))
+        return dueling(self.value(h), advantage, self.branches)
+
+    def shifts(self, signal: Tensor) -> Tensor:
+        """Give (B, A): W_a signal for direction, 0 for the others. signal (B,), from -1 to 1."""
+        moved = signal.unsqueeze(1) * self.shift.to(signal.dtype)
+        return nn.functional.pad(moved, (0, sum(self.branches[1:])))
+
+    def q(
+        self,
+        logits: Tensor,
+        support: Tensor,
+        signal: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """Give expected values (B, A) on the shifted atoms.
+
+        logits (B, A, n_atoms); support (B, A, 3), or what expands to it; signal (B,) or None.
+        """
+        rows = support.to(logits.device).expand(*logits.shape[:2], 3)
+        shift = None if signal is None else self.shifts(signal)
+        return expected_q(logits, rows, positions=positions, shift=shift)[0]
+
+    def loss(
+        self,
+        logits: Tensor,
+        actions: Tensor,
+        p_next: Tensor,
+        support: Tensor,
+        next_support: Tensor,
+        returns: Tensor,
+        discount: Tensor,
+        weight: Tensor,
+        *,
+        signal: Tensor | None = None,
+        next_shift: Tensor | None = None,
+        positions: Tensor | None = None,
+        branch_weight: float = BRANCH_WEIGHT,
+    ) -> C51Loss:
+        """Give the loss of the taken actions against the next actions' distributions.
+
+        logits (B, A, n_atoms); actions (B, 4) within their branches; p_next (B, 4, n_atoms);
+        support, next_support (B, A, 3) or what expands to it: online at the taken, `next_support`
+        (B, 4, 3) at the next actions; the others as in `c51_loss`. next_shift (B, 4) is that of
+        the target network. Raises ValueError for shapes that do not fit.
+        """
+        B, A, _ = logits.shape
+        rows = support.to(logits.device).expand(B, A, 3)
+        shift = None if signal is None else self.taken(self.shifts(signal), actions)
+        return c51_loss(
+            self.taken(logits, actions),
+            p_next,
+            self.taken(rows, actions),
+            next_support.to(logits.device).expand(B, len(self.branches), 3),
+            returns,
+            discount,
+            weight,
+            positions=positions,
+            shift=shift,
+            next_shift=next_shift,
+            branch_weight=branch_weight,
+        )
+
+
+class IQNHead(_Branching):
+    """Quantiles of every action at fixed levels: IQN with a cosine embedding of the level.
+
+        phi_j(tau) = max(sum_i cos(pi i tau) w_ij + b_j, 0), i from i0;  theta = linear(h * phi)
+    Args: dim of the trunk's output; branches; taus; n_cos cosines, from i0 (the paper prints 0,
+    whose cosine is constant); trunk_scale multiplies the gradient that enters the trunk, once for
+    all branches. Raises ValueError for taus that do not ascend within (0, 1).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        branches: Sequence[int] = BRANCHES,
+        *,
+        taus: Sequence[float] = TAUS,
+        n_cos: int = 64,
+        i0: int = 1,
+        trunk_scale: float = 0.25,
+    ) -> None:
+        """Make the embedding and the output layer."""
+        super().__init__(branches)
+        if list(taus) != sorted(set(taus)) or not taus or taus[0] <= 0 or taus[-1] >= 1:
+            raise ValueError(f"taus: got {list(taus)}, expected numbers ascending within (0, 1)")
+        self.trunk_scale = trunk_scale
+        levels = torch.tensor(taus, dtype=torch.float32)
+        self.register_buffer("tau", levels, persistent=False)
+        waves = torch.arange(i0, i0 + n_cos, dtype=torch.float32)
+        cosines = torch.cos(math.pi * levels[:, None] * waves)
+        self.register_buffer("cosines", cosines, persistent=False)
+        self.embedding = nn.Linear(n_cos, dim)
+        self.output = nn.Linear(dim, sum(self.branches))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Give theta (B, A, n_tau) from the trunk's output h (B, dim)."""
+        ranked("IQNHead", "h", h, "B dim")
+        h = _Scaled.apply(h, self.trunk_scale)
+        phi = torch.relu(self.embedding(self.cosines))
+        theta: Tensor = self.output(h.unsqueeze(1) * phi).transpose(1, 2)
+        return theta
+
+    def q(self, theta: Tensor, level: float = 1.0) -> Tensor:
+        """Give (B, A): the mean of the worst share `level`, at 1 the value of an action."""
+        return cvar(theta, self.tau.tolist(), level)
+
+    def loss(
+        self,
+        theta: Tensor,
+        actions: Tensor,
+        target: Tensor,
+        weight: Tensor,
+        kappa: float = 1.0,
+        *,
+        reading: str = "divided",
+    ) -> IQNLoss:
+        """Give the quantile Huber loss of the taken actions; see `iqn_loss`.
+
+        theta (B, A, n_tau); actions (B, 4) within their branches; target (B, 4, n_target).
+        """
+        rows = self.taken(theta, actions)
+        return iqn_loss(rows, target, self.tau, weight, kappa, reading=reading)
