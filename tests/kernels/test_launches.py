@@ -62,6 +62,11 @@ def contract_with(tmp_path: Path, kernel: str, grid: str, block: str) -> Path:
         pytest.param("dqn/layer_norm_backward", '"min(B, 2)"', "64", "B=5,D=520", id="norm-quads"),
         pytest.param("dqn/layer_norm_backward", '"min(B, 2)"', "224", "B=37,D=264", id="norm-left"),
         pytest.param("dqn/layer_norm_backward", '"min(B, 2)"', "256", "B=37,D=36", id="norm-rows"),
+        pytest.param("dqn/nan_flags", "2", "32", "n=521", id="flags-turns"),
+        pytest.param("dqn/nan_flags", "3", "64", "n=2048", id="flags-quads"),
+        pytest.param("dqn/importance_weights", "1", "64", "B=300", id="weights-turns"),
+        pytest.param("dqn/grad_norms", "128", "64", "n=1300", id="norms-one-mover"),
+        pytest.param("dqn/sum_tree_update", '"ceil(n / 2)"', "64", "C=4500,n=15", id="tree-blocks"),
     ],
 )
 def test_other_launches_are_as_right(
