@@ -47,6 +47,28 @@ def mix_adds_up(percent: Sequence[float], rounding: float = 0.5) -> bool:
     return abs(sum(percent) - 100.0) <= rounding * len(percent)
 
 
+def producers_told(metrics: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Find metrics (name, producer, unit) with several producers, or without a unit."""
+    by_name: dict[str, set[str]] = {}
+    for name, producer, _ in metrics:
+        by_name.setdefault(name, set()).add(producer)
+    several = [f"{n}: produced by {', '.join(sorted(p))}" for n, p in by_name.items() if len(p) > 1]
+    return several + [f"{name}: no unit" for name, _, unit in metrics if not unit.strip()]
+
+
+def seed_fraction(seeded: int, stored: int) -> float:
+    """Give the share of seeded transitions in the replay; 1 right after seeding, before step 0.
+
+    Raises `BadInputs` for an empty replay, which was not seeded, and for more seeds than entries.
+    """
+    if not 0 <= seeded <= stored or stored == 0:
+        raise BadInputs(
+            "not a seeded replay", where="seed fraction", got=f"{seeded} of {stored}",
+            expected="0 <= seeded <= stored, stored > 0",
+        )  # fmt: skip
+    return seeded / stored
+
+
 def windows_in_order(train: NDArray[np.int64], validation: NDArray[np.int64]) -> bool:
     """Tell whether both windows are contiguous, and training ends before validation begins."""
     whole = all(bool(np.all(np.diff(part) == 1)) for part in (train, validation))

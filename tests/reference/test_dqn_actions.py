@@ -21,6 +21,8 @@ from trueup.reference.dqn.collapse import (
     histogram,
     is_xavier,
     mix_adds_up,
+    producers_told,
+    seed_fraction,
     windows_in_order,
 )
 
@@ -116,3 +118,17 @@ def test_xavier_variance_is_two_over_both_fans() -> None:
     assert not is_xavier(good * np.sqrt(1.5))  # 2 / fan_in
     with pytest.raises(BadInputs, match="too few"):
         is_xavier(good[:10])
+
+
+def test_each_metric_has_one_producer_and_a_unit() -> None:
+    metrics = [("tau", "monitor", "1"), ("tau", "monitor", "1"), ("gamma", "monitor", "1")]
+    assert producers_told(metrics) == []
+    found = producers_told([*metrics, ("tau", "trainer", "1"), ("norm", "readback", " ")])
+    assert found == ["tau: produced by monitor, trainer", "norm: no unit"]
+
+
+def test_a_replay_begins_seeded_wholly() -> None:
+    assert [seed_fraction(64, stored) for stored in (64, 128, 256)] == [1.0, 0.5, 0.25]
+    for seeded, stored in ((0, 0), (3, 2), (-1, 4)):
+        with pytest.raises(BadInputs, match=f"{seeded} of {stored}"):
+            seed_fraction(seeded, stored)
