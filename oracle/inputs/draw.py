@@ -68,7 +68,8 @@ def rounded(value: Any, dtype: np.dtype[Any], domain: Domain | None) -> NDArray[
     array = np.asarray(value, dtype=np.float64)
     if dtype.kind in "iub":
         return np.rint(array).astype(dtype)
-    out = array.astype(dtype)
+    with np.errstate(over="ignore"):  # beyond the format is infinity, and says so itself
+        out = array.astype(dtype)
     if domain is not None and domain.kind == "positive":
         tiny = np.asarray(smallest(dtype), dtype=dtype)
         out = np.where((out == 0) & (array > 0), tiny, out).astype(dtype)
