@@ -72,8 +72,8 @@ extern "C" __global__ void __launch_bounds__(256)
       if (j <= i) L[i * n + j] = fmaf(-L[i * n + k] * inverse, L[j * n + k], L[i * n + j]);
     }
     __syncthreads();
+    // Column k is not read again, so the next column need not wait for this.
     for (unsigned i = k + 1 + threadIdx.x; i < n; i += blockDim.x) L[i * n + k] *= inverse;
-    __syncthreads();
   }
 }
 
