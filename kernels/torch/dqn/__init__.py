@@ -1,5 +1,6 @@
 """The distributional agent in torch: losses, heads and blocks on the shipped kernels."""
 
+from trueup.kernels.torch.dqn.aggregation import dueling
 from trueup.kernels.torch.dqn.atoms import expected_q, support_of
 from trueup.kernels.torch.dqn.blocks import (
     GatedResidual,
@@ -8,7 +9,6 @@ from trueup.kernels.torch.dqn.blocks import (
     VariableSelection,
 )
 from trueup.kernels.torch.dqn.c51 import C51Loss, c51_loss
-from trueup.kernels.torch.dqn.dueling import dueling
 from trueup.kernels.torch.dqn.experts import moe_balance, moe_gate, moe_mixture
 from trueup.kernels.torch.dqn.grn import gated_residual
 from trueup.kernels.torch.dqn.heads import C51Head, IQNHead

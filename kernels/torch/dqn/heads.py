@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trueup.kernels.torch.dqn.aggregation import dueling
 from trueup.kernels.torch.dqn.atoms import expected_q
 from trueup.kernels.torch.dqn.c51 import BRANCH_WEIGHT, C51Loss, c51_loss
-from trueup.kernels.torch.dqn.dueling import dueling
 from trueup.kernels.torch.dqn.iqn import TAUS, IQNLoss, cvar, iqn_loss
 from trueup.kernels.torch.dqn.shapes import BRANCHES, expect, ranked
 
