@@ -14,7 +14,9 @@ from trueup.oracle.verdict import Outcome
 from trueup.oracle.verify import open_session
 
 KERNELS = Path(trueup.kernels.__file__).resolve().parent
-AGAIN = "if (__syncthreads_or(group() == 0 && !finite)) add_up(a, b, M, N, K, pool, true, hook);"
+AGAIN = (
+    "if (__syncthreads_or(group() == 0 && !finite)) add_up(a, b, M, N, K, pool, true, reuse, hook);"
+)
 
 
 @pytest.mark.parametrize(

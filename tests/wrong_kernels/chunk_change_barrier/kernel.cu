@@ -9,7 +9,7 @@
 // Shapes       W1 (h, d) and W2 (d, h) row-major, updated in place; x, delta (C, d), a token per
 //              row; mask (C) bytes, not 0 for active tokens; counts (4) integers: updates, tokens
 //              of updates, active tokens, tokens of fully masked chunks; workspaces Z, D (C, h)
-// Launch       see cms_level.cuh
+// Launch       256 threads a block, then 128: see cms_level.cuh
 // Determinism  bitwise: fixed order of summation, no atomics
 // Numerics     float32 by products of split factors
 #include "cms_level.cuh"

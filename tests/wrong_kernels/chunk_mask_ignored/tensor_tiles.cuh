@@ -32,6 +32,17 @@ struct Operand {
   }
 };
 
+// The thread's number, read anew: places worked out from it are not kept in registers meanwhile.
+__device__ __forceinline__ unsigned thread_again() {
+#ifdef __CUHOST__
+  return threadIdx.x;
+#else
+  unsigned thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+#endif
+}
+
 template <bool kVector, int kRows, int kColumns, int kStride, int kThreads>
 __device__ __forceinline__ void transfer_kept(float* tile, const Operand& from, unsigned row,
                                               unsigned column) {
@@ -39,7 +50,7 @@ __device__ __forceinline__ void transfer_kept(float* tile, const Operand& from, 
   static_assert(kPieces * kThreads == kRows * kAcross, "a tile is shared out evenly");
 #pragma unroll 1
   for (unsigned p = 0; p < kPieces; ++p) {
-    const unsigned at = threadIdx.x + p * kThreads;
+    const unsigned at = thread_again() + p * kThreads;
     const unsigned r = at / kAcross, c = at % kAcross * 4;
     unsigned there = 0;
     const float* source = from.data;
@@ -112,46 +123,22 @@ struct Staged {
   }
 };
 
-// c += a b for two tiles of 16 x 8 below one another, over 16 k.
-template <Precision kPrecision>
-__device__ __forceinline__ void multiply_two(float (&c)[2][4], const Left (&a)[2],
-                                             const Right& b) {
-  float large[2][4] = {};
-  float small[2][4] = {};
+// c += a b over 16 k, the factors rounded to tf32.
+__device__ __forceinline__ void multiply_add_tf32(float (&c)[4], const Left& a, const Right& b) {
+  float large[4] = {};
 #ifdef __CUHOST__
-  for (int i = 0; i < 2; ++i) multiply_steps(small[i], large[i], a[i], b);
+  float small[4];
+  multiply_steps(small, large, a, b);
 #else
 #pragma unroll
-  for (int s = 0; s < 2; ++s) {  // the two tiles in turn: neighbours in order do not wait
-    const Split(&y)[2] = b.at[s];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const Split(&x)[4] = a[i].at[s];
-      mma_tf32(large[i], x[0].high, x[1].high, x[2].high, x[3].high, y[0].high, y[1].high);
-    }
-    if constexpr (kPrecision == Precision::kSplit) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const Split(&x)[4] = a[i].at[s];
-        mma_tf32(small[i], x[0].low, x[1].low, x[2].low, x[3].low, y[0].high, y[1].high);
-      }
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const Split(&x)[4] = a[i].at[s];
-        mma_tf32(small[i], x[0].high, x[1].high, x[2].high, x[3].high, y[0].low, y[1].low);
-      }
-    }
+  for (int s = 0; s < 2; ++s) {
+    const Split(&x)[4] = a.at[s];
+    mma_tf32(large, x[0].high, x[1].high, x[2].high, x[3].high, b.at[s][0].high,
+             b.at[s][1].high);
   }
 #endif
 #pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    float& to = c[e / 4][e % 4];
-    if constexpr (kPrecision == Precision::kSplit) {
-      to += fmaf(small[e / 4][e % 4], 1.0f / kLow, large[e / 4][e % 4]);
-    } else {
-      to += large[e / 4][e % 4];
-    }
-  }
+  for (int i = 0; i < 4; ++i) c[i] += large[i];
 }
 
 // What a stage goes through before it is multiplied: nothing.
@@ -179,12 +166,12 @@ struct TensorTile {
   float sum[4][2][4];  // of four tiles across, two down, of 16 x 8
   unsigned first_m, first_n;
 
-  static __device__ __forceinline__ unsigned group() { return threadIdx.x / kGroup; }
+  static __device__ __forceinline__ unsigned group() { return thread_again() / kGroup; }
   static __device__ __forceinline__ unsigned warp_m() {
-    return threadIdx.x % kGroup / kWarp / kWarpsN * 32;
+    return thread_again() % kGroup / kWarp / kWarpsN * 32;
   }
   static __device__ __forceinline__ unsigned warp_n() {
-    return threadIdx.x % kGroup / kWarp % kWarpsN * 32;
+    return thread_again() % kGroup / kWarp % kWarpsN * 32;
   }
   // Where sum[e / 8][e / 4 % 2][e % 4] lies in the block's tile.
   static __device__ __forceinline__ unsigned m_of(int e, const Lane& lane) {
@@ -195,8 +182,9 @@ struct TensorTile {
   }
   __device__ __forceinline__ float& at(int e) { return sum[e / 8][e / 4 % 2][e % 4]; }
 
-  __device__ __forceinline__ void multiply(const float* stage, const Lane& lane) {
-#pragma unroll
+  __device__ __forceinline__ void multiply(const float* stage) {
+    const Lane lane;
+#pragma unroll 1  // more would hoist loads beyond the 128 registers of two blocks on an SM
     for (int step = 0; step < kShare / 16; ++step) {
       const unsigned k = group() * kShare + step * 16;
       Left left[2];
@@ -206,14 +194,21 @@ struct TensorTile {
       for (int j = 0; j < 4; ++j) {
         Right right;
         B::take(right, stage + A::kFloats, warp_n() + 8 * j, k, lane);
-        multiply_two<kPrecision>(sum[j], left, right);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          if constexpr (kPrecision == Precision::kSplit) {
+            multiply_add(sum[j][i], left[i], right);
+          } else {
+            multiply_add_tf32(sum[j][i], left[i], right);
+          }
+        }
       }
     }
   }
 
   // The same by fmaf, in the order of k; `depth` of the tile's k exist.
-  __device__ __forceinline__ void multiply_plain(const float* stage, unsigned depth,
-                                                 const Lane& lane) {
+  __device__ __forceinline__ void multiply_plain(const float* stage, unsigned depth) {
+    const Lane lane;
     const unsigned end = min(depth, (group() + 1) * kShare);
     for (unsigned k = group() * kShare; k < end; ++k) {
 #pragma unroll
@@ -244,60 +239,68 @@ struct TensorTile {
     }
   }
 
+  // Whether all of A's tiles stay in the stages: a further tile of the same rows may reuse them.
+  static __device__ __forceinline__ bool stays(unsigned K) {
+    return kGroups == 1 && K <= kStages * kDepth;
+  }
+
   template <class Stage>
   __device__ __forceinline__ void add_up(const Operand& a, const Operand& b, unsigned M,
                                          unsigned N, unsigned K, float* pool, bool plain,
-                                         const Stage& hook) {
+                                         bool reuse, const Stage& hook) {
 #pragma unroll
     for (int e = 0; e < 32; ++e) at(e) = 0.0f;
-    const Lane lane;
-    const unsigned tiles = (K + kDepth - 1) / kDepth;
-    const bool inside = first_m + warp_m() < M && first_n + warp_n() < N;
-    const auto fetch = [&](unsigned tile) {
-      if (tile < tiles) {
-        float* const stage = pool + tile % kStages * kStage;
-        A::fetch(stage, a, first_m, tile * kDepth);
-        B::fetch(stage + A::kFloats, b, first_n, tile * kDepth);
-        hook.fetch(stage + A::kFloats + B::kFloats, tile * kDepth);
+    const auto fetch = [&](float* stage, unsigned k) {
+      if (k < K) {
+        if (!reuse) {
+          A::fetch(stage, a, first_m, k);
+          hook.fetch(stage + A::kFloats + B::kFloats, k);
+        }
+        B::fetch(stage + A::kFloats, b, first_n, k);
       }
       transfers_commit();
     };
     __syncthreads();  // of an earlier turn, or of what the caller kept in the pool
-    for (unsigned tile = 0; tile < kStages - 1; ++tile) fetch(tile);
-    for (unsigned tile = 0; tile < tiles; ++tile) {
+    for (unsigned s = 0; s < kStages - 1; ++s) fetch(pool + s * kStage, s * kDepth);
+    float* stage = pool;
+    for (unsigned k = 0; k < K; k += kDepth) {
       transfers_wait<kStages - 2>();
       __syncthreads();  // the tile is there for all, and the stage refilled next is read no more
-      fetch(tile + kStages - 1);
-      float* const stage = pool + tile % kStages * kStage;
+      float* const last = stage == pool ? pool + (kStages - 1) * kStage : stage - kStage;
+      fetch(last, k + (kStages - 1) * kDepth);
       if constexpr (Stage::kUsed) {
-        hook.change(stage);
-        __syncthreads();
+        if (!reuse) {
+          hook.change(stage);
+          __syncthreads();
+        }
       }
-      const unsigned depth = K - tile * kDepth;
-      if (!inside || group() * kShare >= depth) continue;
-      if (plain) {
-        multiply_plain(stage, depth, lane);
-      } else {
-        multiply(stage, lane);
+      if (first_m + warp_m() < M && first_n + warp_n() < N && group() * kShare < K - k) {
+        if (plain) {
+          multiply_plain(stage, K - k);
+        } else {
+          multiply(stage);
+        }
       }
+      stage = stage == pool + (kStages - 1) * kStage ? pool : stage + kStage;
     }
     add_groups(pool);
   }
 
   // The block's tile of A B^T, from (m, n) on; all threads of the block call it. `hook` may fetch
-  // something more into each stage, and change a stage before it is multiplied.
+  // something more into each stage, and change A's tile before it is multiplied. `reuse`: the call
+  // before was for the same rows of A, all of which stay.
   template <class Stage = AsItIs>
   __device__ __forceinline__ void run(const Operand& a, const Operand& b, unsigned M, unsigned N,
                                       unsigned K, unsigned m, unsigned n, float* pool,
-                                      const Stage& hook = Stage()) {
+                                      bool reuse = false, const Stage& hook = Stage()) {
     first_m = m, first_n = n;
     const bool plain = kPrecision == Precision::kSplit && K < kShortest;
-    add_up(a, b, M, N, K, pool, plain, hook);
+    add_up(a, b, M, N, K, pool, plain, reuse, hook);
     if (plain) return;
     bool finite = true;
 #pragma unroll
     for (int e = 0; e < 32; ++e) finite = finite && isfinite(at(e));
-    if (__syncthreads_or(group() == 0 && !finite)) add_up(a, b, M, N, K, pool, true, hook);
+    if (__syncthreads_or(group() == 0 && !finite)) add_up(a, b, M, N, K, pool, true, reuse, hook);
   }
 
   // emit(m, n, sum at n, sum at n + 1) for each pair of columns whose first is inside (M, N).

@@ -5,10 +5,10 @@
 // over the chunk's active tokens, at the parameters of the chunk's start; rate is eta, or eta over
 // the number of active tokens.
 //
-// Launch       512 threads a block. both_errors: Z = x W1^T and D = delta W2, (C, h), a block for
-//              each 64 x 64 tile of both: 2 ceil(h / 64) ceil(C / 64). step: a block for each
-//              128 x 128 tile of W1 and of W2: 2 ceil(h / 128) ceil(d / 128). Dynamic shared
-//              memory as asserted below
+// Launch       both_errors: Z = x W1^T and D = delta W2, (C, h), 256 threads for each 64 x 64 tile
+//              of both: 2 ceil(h / 64) ceil(C / 64) blocks. step: 128 threads for each 64 hidden
+//              units and 256 of d, of W1 and of W2: 2 ceil(h / 64) ceil(d / 256) blocks. Dynamic
+//              shared memory as asserted below
 // Masks        a masked token is never read, so that what it holds goes nowhere; a chunk without
 //              active tokens writes nothing but its counter: every bit of W1 and W2 stays
 // Traffic      W1 and W2 are read twice, the second time from L2 as far as they fit, and written
@@ -23,22 +23,24 @@
 namespace trueup {
 namespace cms {
 
-constexpr unsigned kEdge = 64, kSide = 128;
+constexpr unsigned kEdge = 64;                  // of a tile of errors
+constexpr unsigned kUnits = 64, kWidth = 64;   // of a tile of weights: hidden units, of d
+constexpr unsigned kTiles = 4;                 // of weights, for each block
 
 template <bool kAlong, Precision kPrecision>
-using ErrorTile = TensorTile<kEdge, kEdge, 64, 4, 3, kAlong, true, kPrecision>;
+using ErrorTile = TensorTile<kEdge, kEdge, 64, 2, 3, kAlong, true, kPrecision>;
 
-constexpr int kHiddenTile = 32 * (kSide + 4);
+constexpr int kHiddenTile = 32 * (kUnits + 4);
 template <Precision kPrecision>
 using StepTile =
-    TensorTile<kSide, kSide, 32, 1, 2, false, false, kPrecision, kHiddenTile>;
+    TensorTile<kUnits, kWidth, 32, 1, 2, false, false, kPrecision, kHiddenTile>;
 
 using AnyError = ErrorTile<true, Precision::kSplit>;
 using AnyStep = StepTile<Precision::kSplit>;
 using Turned = ErrorTile<false, Precision::kSplit>;
-static_assert(AnyError::kThreads == 512 && 4 * AnyError::kFloats <= 107520, "as launched");
+static_assert(AnyError::kThreads == 256 && 4 * AnyError::kFloats <= 107520, "as launched");
 static_assert(4 * Turned::kFloats == 107520, "as launched");
-static_assert(AnyStep::kThreads == 512 && 4 * AnyStep::kFloats == 101376, "as launched");
+static_assert(AnyStep::kThreads == 128 && 4 * AnyStep::kFloats == 52224, "as launched");
 static_assert(AnyStep::A::kFloats == kHiddenTile, "Z and D are staged alike");
 
 struct Sizes {
@@ -105,9 +107,9 @@ struct Hidden {
   }
   __device__ __forceinline__ void change(float* stage) const {
 #pragma unroll
-    for (unsigned turn = 0; turn < 32 * kSide / AnyStep::kThreads; ++turn) {
-      const unsigned i = threadIdx.x + turn * AnyStep::kThreads;
-      const unsigned at = i / kSide * AnyStep::A::kStride + i % kSide;
+    for (unsigned turn = 0; turn < 32 * kUnits / AnyStep::kThreads; ++turn) {
+      const unsigned i = thread_again() + turn * AnyStep::kThreads;
+      const unsigned at = i / kUnits * AnyStep::A::kStride + i % kUnits;
       const float z = stage[at];
       if constexpr (kFirst) {
         stage[at] = stage[AnyStep::A::kFloats + AnyStep::B::kFloats + at] * slope(z);
@@ -118,11 +120,15 @@ struct Hidden {
   }
 };
 
-// Brings the tile of W that will be moved into L2 meanwhile: rows x 128 columns from (row, column).
+// Brings a tile of W that will be moved into L2 meanwhile, kRows x kColumns from (row, column) on.
+template <unsigned kRows, unsigned kColumns>
 __device__ __forceinline__ void expect(const float* W, unsigned row, unsigned column,
                                        unsigned rows, unsigned columns) {
 #ifndef __CUHOST__
-  const unsigned r = row + threadIdx.x / 4, c = column + threadIdx.x % 4 * 32;
+  constexpr unsigned kLine = 32;  // floats
+  static_assert(kRows * kColumns / kLine == AnyStep::kThreads, "a line for each thread");
+  const unsigned r = row + threadIdx.x / (kColumns / kLine);
+  const unsigned c = column + threadIdx.x % (kColumns / kLine) * kLine;
   if (r < rows && c < columns) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(W + static_cast<size_t>(r) * columns + c));
   }
@@ -133,39 +139,53 @@ __device__ __forceinline__ void move(float* w, float rate, float sum) {
   *w = fmaf(-rate, sum, *w);
 }
 
-template <Precision kPrecision>
-__device__ __forceinline__ void step_first(float* W1, const Operand& x, const Operand& Z,
-                                           const Operand& D, float rate, unsigned m, unsigned n,
-                                           const Sizes& size, float* pool) {
-  expect(W1, m, n, size.h, size.d);
-  StepTile<kPrecision> t;
-  t.run(Z, x, size.h, size.d, size.C, m, n, pool, Hidden<true>{D, m});
-  const bool pairs = size.d % 2 == 0 && reinterpret_cast<size_t>(W1) % 8 == 0;
-  t.each(size.h, size.d, [=](unsigned row, unsigned column, float s0, float s1) {
-    float* const w = W1 + static_cast<size_t>(row) * size.d + column;
-    if (pairs) {
+// Moves pairs of W1 (kFirst) or of W2, whose tiles are made the other way round.
+template <bool kFirst>
+__device__ __forceinline__ void move_pair(float* W, float rate, unsigned unit, unsigned column,
+                                          float s0, float s1, const Sizes& size) {
+  const bool both = column + 1 < size.d;
+  if constexpr (kFirst) {
+    float* const w = W + static_cast<size_t>(unit) * size.d + column;
+    if (size.d % 2 == 0 && reinterpret_cast<size_t>(W) % 8 == 0) {
       const float2 old = load<Reuse::kOnce>(reinterpret_cast<const float2*>(w));
       store_once(reinterpret_cast<float2*>(w),
-                         float2{fmaf(-rate, s0, old.x), fmaf(-rate, s1, old.y)});
+                 float2{fmaf(-rate, s0, old.x), fmaf(-rate, s1, old.y)});
     } else {
       move(w, rate, s0);
-      if (column + 1 < size.d) move(w + 1, rate, s1);
+      if (both) move(w + 1, rate, s1);
     }
-  });
+  } else {
+    float* const w = W + static_cast<size_t>(column) * size.h + unit;
+    move(w, rate, s0);
+    if (both) move(w + size.h, rate, s1);
+  }
 }
 
-template <Precision kPrecision>
-__device__ __forceinline__ void step_second(float* W2, const Operand& delta, const Operand& Z,
-                                            float rate, unsigned m, unsigned n, const Sizes& size,
-                                            float* pool) {
-  expect(W2, n, m, size.d, size.h);
-  StepTile<kPrecision> t;
-  t.run(Z, delta, size.h, size.d, size.C, m, n, pool, Hidden<false>{Z, m});
-  t.each(size.h, size.d, [=](unsigned column, unsigned row, float s0, float s1) {
-    float* const w = W2 + static_cast<size_t>(row) * size.h + column;
-    move(w, rate, s0);
-    if (row + 1 < size.d) move(w + size.h, rate, s1);
-  });
+// The block's tiles of one of the matrices.
+template <Precision kPrecision, bool kFirst>
+__device__ __forceinline__ void move_tiles(float* W, const float* tokens,
+                                           const unsigned char* mask, const float* Z,
+                                           const float* D, float rate, unsigned block,
+                                           const Sizes& size, float* pool) {
+  const unsigned across = (size.d - 1) / (kTiles * kWidth) + 1;
+  const unsigned m = block / across * kUnits, first = block % across * (kTiles * kWidth);
+#pragma unroll 1
+  for (unsigned tile = 0; tile < kTiles; ++tile) {
+    const unsigned n = first + tile * kWidth;
+    if (n >= size.d) return;
+    if constexpr (kFirst) {
+      expect<kUnits, kWidth>(W, m, n, size.h, size.d);
+    } else {
+      expect<kWidth, kUnits>(W, n, m, size.d, size.h);
+    }
+    StepTile<kPrecision> t;
+    t.run({Z, size.C, size.h, nullptr}, {tokens, size.C, size.d, mask}, size.h, size.d, size.C, m,
+          n, pool, tile != 0 && AnyStep::stays(size.C),
+          Hidden<kFirst>{{D, size.C, size.h, nullptr}, m});
+    t.each(size.h, size.d, [=](unsigned unit, unsigned column, float s0, float s1) {
+      move_pair<kFirst>(W, rate, unit, column, s0, s1, size);
+    });
+  }
 }
 
 template <Precision kPrecision, bool kMean>
@@ -181,15 +201,11 @@ __device__ __forceinline__ void step(float* W1, float* W2, const float* x, const
   }
   if (active == 0) return;
   const float rate = kMean ? eta / static_cast<float>(active) : eta;
-  const unsigned half = gridDim.x / 2, across = (size.d - 1) / kSide + 1;
-  const unsigned tile = blockIdx.x % half;
-  const unsigned m = tile / across * kSide, n = tile % across * kSide;
-  const Operand hidden = {Z, size.C, size.h, nullptr};
+  const unsigned half = gridDim.x / 2;
   if (blockIdx.x < half) {
-    step_first<kPrecision>(W1, {x, size.C, size.d, mask}, hidden, {D, size.C, size.h, nullptr},
-                           rate, m, n, size, pool);
+    move_tiles<kPrecision, true>(W1, x, mask, Z, D, rate, blockIdx.x, size, pool);
   } else {
-    step_second<kPrecision>(W2, {delta, size.C, size.d, mask}, hidden, rate, m, n, size, pool);
+    move_tiles<kPrecision, false>(W2, delta, mask, Z, D, rate, blockIdx.x - half, size, pool);
   }
 }
 
@@ -198,7 +214,7 @@ __device__ __forceinline__ void step(float* W1, float* W2, const float* x, const
 
 // The two kernels of a contract, called NAME_errors and NAME_step.
 #define CMS_LEVEL_UPDATE(NAME, PRECISION, MEAN)                                                  \
-  extern "C" __global__ void __launch_bounds__(512, 1) NAME##_errors(                            \
+  extern "C" __global__ void __launch_bounds__(256, 2) NAME##_errors(                            \
       const float* __restrict__ W1, const float* __restrict__ W2, const float* __restrict__ x,   \
       const float* __restrict__ delta, const unsigned char* __restrict__ mask,                   \
       float* __restrict__ Z, float* __restrict__ D, int C, int d, int h) {                       \
@@ -207,7 +223,7 @@ __device__ __forceinline__ void step(float* W1, float* W2, const float* x, const
         W1, W2, x, delta, mask, Z, D, {unsigned(C), unsigned(d), unsigned(h)},                   \
         reinterpret_cast<float*>(shared));                                                       \
   }                                                                                              \
-  extern "C" __global__ void __launch_bounds__(512, 1) NAME##_step(                              \
+  extern "C" __global__ void __launch_bounds__(128, 3) NAME##_step(                              \
       float* __restrict__ W1, float* __restrict__ W2, const float* __restrict__ x,               \
       const float* __restrict__ delta, const unsigned char* __restrict__ mask,                   \
       const float* __restrict__ Z, const float* __restrict__ D, float eta,                       \
