@@ -1,4 +1,4 @@
-// WRONG ON PURPOSE: targets are walked before their cells are all written
+// WRONG ON PURPOSE: rows are read before other warps have brought them in
 //
 // c51_loss: cross-entropy of the projected C51 target of every branch, with its gradients.
 //

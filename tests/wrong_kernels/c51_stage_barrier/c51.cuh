@@ -194,6 +194,7 @@ __device__ __forceinline__ void c51_row(const C51Arrays& a, const C51Row& row, s
   }
   if (!kPositions) d_shift *= online.per_step;
   unknown = group_any(unknown);
+  __syncwarp();
   float loss = 0.0f;
   if (on.valid && !unknown) {
     loss = walk(row, n, from, to, sums.x, sums.y, omega);
@@ -228,7 +229,6 @@ __device__ __forceinline__ void c51_block(const C51Arrays& a, float* shared, uns
   unsigned char* const cell = reinterpret_cast<unsigned char*>(share + kC51Rows * n);
   stage(below, a.logits + begin * n, here * n);
   stage(p, a.p_next + begin * n, here * n);
-  __syncthreads();
   const unsigned own = threadIdx.x / kGroup;
   const unsigned at = own * n;
   c51_row<kPositions>(a, {below + at, grown + at, p + at, share + at, cell + at}, begin + own,
