@@ -181,7 +181,8 @@ def run(script: str, summary: str, cases: Sequence[Case]) -> int:
     torch.manual_seed(0)
     ceiling = measure_ceiling()
     torch.cuda.empty_cache()
-    top = heading(ceiling, script)
+    only = f" --only {args.only}" if args.only else ""
+    top = heading(ceiling, f"python benchmarks/{script} --modes {args.modes}{only}")
     print("\n".join(top), flush=True)
     with torch.no_grad():
         lines = table(cases, args, ceiling)

@@ -101,14 +101,14 @@ def measure_ceiling() -> Ceiling:
     return Ceiling(2 * source.nbytes / fastest * 1e6, rates)
 
 
-def heading(ceiling: Ceiling, script: str) -> list[str]:
+def heading(ceiling: Ceiling, command: str) -> list[str]:
     """Say where, when and how a table was made."""
     props: Any = torch.cuda.get_device_properties(0)
     rates = ", ".join(f"{name} {rate / 1e12:.0f}" for name, rate in ceiling.rates.items())
     return [
         f"# {props.name}",
         "",
-        f"- command: `{' '.join(['python', f'benchmarks/{script}', *sys.argv[1:]])}`",
+        f"- command: `{command}`",
         f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
         f"- device: {props.name}, {props.multi_processor_count} multiprocessors, "
         f"{props.L2_cache_size / 2**20:.0f} MiB of L2",
