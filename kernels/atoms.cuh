@@ -10,13 +10,14 @@ namespace trueup {
 
 constexpr unsigned kGroup = 8;  // lanes of a row
 constexpr float kSupportSlack = 3.814697265625e-6f;  // 2^-18
+constexpr float kLeastStep = 1.17549435e-38f;  // 2^-126: the reciprocal of a lesser one overflows
 
 // NVRTC knows no INFINITY and no NAN.
 __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
 
 __device__ __forceinline__ float not_a_number() { return __int_as_float(0x7fffffff); }
 
-// A row's support, and whether it can be used: v_min < v_max, a step that fits, all finite.
+// A row's support, and whether it can be used: v_min < v_max, a normal step that fits, all finite.
 struct Support {
   float low;
   float span;  // v_max - v_min
@@ -31,7 +32,7 @@ __device__ __forceinline__ Support read_support(const float* __restrict__ row, f
   const float span = high - low;
   const float off = fabsf(fmaf(step, gaps, -span));
   const bool fits = off <= kSupportSlack * (fabsf(high) + fabsf(low));
-  return {low, span, step, high > low && step > 0.0f && span < infinity() && fits};
+  return {low, span, step, high > low && step >= kLeastStep && span < infinity() && fits};
 }
 
 // A shift of 0 is skipped: adding +0 would change an atom at -0.

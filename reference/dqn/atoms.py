@@ -17,7 +17,9 @@ The programme asks for 4 u (2^-22). That comparison, evaluated in float32, is it
 to 4 u, so a float32 kernel cannot hold supports to it; 64 u is told apart from rounding.
 """
 
-INVALID = Domain("mask")
+LEAST_STEP = 2.0**-126
+"""The least delta_z, the smallest normal float32: the reciprocal of a lesser one overflows."""
+
 SUPPORT = Domain("real", -2.0, 2.0)
 POSITIONS = Symbol(
     "positions",
@@ -49,12 +51,12 @@ def atoms(
 
 
 def is_valid(support: F64, n_atoms: int, slack: float = SLACK) -> Any:
-    """Tell which supports can be used: v_min < v_max, delta_z > 0 and their step; all finite."""
+    """Tell which supports can be used: v_min < v_max, a delta_z that fits them, all finite."""
     low, high, step = support[..., 0], support[..., 1], support[..., 2]
     span = high - low
     off = np.abs(step * (n_atoms - 1) - span)
     fits = off <= slack * (np.abs(high) + np.abs(low))
-    return (high > low) & (step > 0.0) & np.isfinite(span) & fits
+    return (high > low) & (step >= LEAST_STEP) & np.isfinite(span) & fits
 
 
 def check_support(support: F64, n_atoms: int, slack: float = SLACK) -> None:

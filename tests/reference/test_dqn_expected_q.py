@@ -131,6 +131,7 @@ def test_backward_by_torch_autograd(places: bool) -> None:
         pytest.param([1.0, -1.0, -1.0], id="reversed"),
         pytest.param([-1.0, 1.0, 0.0], id="no-step"),
         pytest.param([-1.0, 1.0, 1.001], id="another-step"),
+        pytest.param([0.0, 1e-39, 5e-40], id="subnormal-step"),
         pytest.param([np.nan, 1.0, 1.0], id="nan-low"),
         pytest.param([-1.0, np.nan, 1.0], id="nan-high"),
         pytest.param([-1.0, 1.0, np.nan], id="nan-step"),
