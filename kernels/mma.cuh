@@ -41,9 +41,10 @@ __device__ __forceinline__ unsigned pair(float first, float second) {
 
 constexpr float kLow = 4096.0f;
 
-// The 11 leading bits of a number, rounded half away from zero.
+// The 11 leading bits of a number, rounded half away from zero. A NaN whose bits are all set, as
+// the device makes them, would be carried over into -0.
 __device__ __forceinline__ float leading(float x) {
-  return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
+  return x != x ? x : __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
 }
 
 struct Split {

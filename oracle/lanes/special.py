@@ -93,8 +93,10 @@ def spots(size: int) -> list[int]:
 def place(contract: Contract, inputs: Draw, arg: Arg, kind: str, spot: int | None = None) -> Draw:
     """Put one special value into one input; subnormal scales the whole array.
 
-    Without a `spot` it is a place of the array that differs from kind to kind and case to case.
+    Without a `spot` it is a place of the array that differs from kind to kind and case to case, and
+    a NaN has all its bits set, as GPUs make it: rounding by a carry would turn that one into -0.
     """
+    anywhere = spot is None
     array: NDArray[Any] = inputs.native[arg.name].copy()
     if kind == "subnormal":
         tiny = float(np.finfo(array.dtype).tiny) if array.dtype.itemsize > 2 else 2.0**-120
@@ -104,4 +106,7 @@ def place(contract: Contract, inputs: Draw, arg: Arg, kind: str, spot: int | Non
             label = f"{inputs.case.id} {arg.name} {kind} {inputs.seed}".encode()
             spot = int.from_bytes(hashlib.sha256(label).digest()[:4], "big") % array.size
         array.reshape(-1)[spot] = {**NOT_FINITE, **FINITE}[kind]
+        if kind == "nan" and anywhere:
+            bits = array.view(f"u{array.dtype.itemsize}").reshape(-1)
+            bits[spot] = np.iinfo(bits.dtype).max >> 1
     return with_native(inputs, contract, {arg.name: array})
