@@ -121,14 +121,14 @@ def linear_attention(
 
 
 def _active(rows: F64, mask: F64 | None) -> F64:
-    return rows if mask is None else np.where(np.asarray(mask)[:, :, None] != 0, rows, 0.0)
+    return rows if mask is None else np.where(mask[:, :, None] != 0, rows, 0.0)
 
 
 def _memories(k: F64, v: F64, M_0: F64 | None, mask: F64 | None) -> F64:
     """Give M_0 .. M_T as (N, T + 1, d_v, d_k): the running sum of what is written."""
     writes = v[:, :, :, None] * k[:, :, None, :]
     if mask is not None:  # a skipped token writes nothing, whatever it holds
-        writes = np.where(np.asarray(mask)[:, :, None, None] != 0, writes, 0.0)
+        writes = np.where(mask[:, :, None, None] != 0, writes, 0.0)
     first = np.zeros((*v.shape[:1], v.shape[2], k.shape[2])) if M_0 is None else M_0
     return np.cumsum(np.concatenate([first[:, None], writes], axis=1), axis=1)
 

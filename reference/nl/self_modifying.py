@@ -65,7 +65,7 @@ def self_modifying_factored(
             else:
                 target = at @ (factor * (key - v[chunk, t]))
             M = alpha[chunk, t] * M - np.outer(rate * (M @ key + target), key)
-    return np.stack(reads).reshape(q.shape), M
+    return np.reshape(np.stack(reads), q.shape), M
 
 
 _TOKENS = ("P", "C", "d")
@@ -135,7 +135,7 @@ def self_modifying(
             step = Step(k[chunk, t], v[chunk, t], eta[chunk, t], alpha[chunk, t])
             reads.append(at @ q[chunk, t])
             M = _decayed(M, step) - _gradient(at, step, given, factor)
-    return np.stack(reads).reshape(q.shape), M
+    return np.reshape(np.stack(reads), q.shape), M
 
 
 def _parts(reading: str) -> tuple[bool, bool, int]:
@@ -167,7 +167,7 @@ def _wrong(M: F64, q: F64, k: F64, v: F64, eta: F64, alpha: F64, reading: str) -
             written = _wrong_decay(M, at, step, reading) + _wrong_gradient(at, step, reading)
             reads.append((written if reading == "read_after" else at) @ q[chunk, t])
             M = written
-    return np.stack(reads).reshape(q.shape), M
+    return np.reshape(np.stack(reads), q.shape), M
 
 
 def _wrong_decay(M: F64, at: F64, step: Step, reading: str) -> F64:

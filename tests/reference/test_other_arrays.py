@@ -37,6 +37,9 @@ class Watched(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Watched:
         return Watched(self.plain[key])
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.plain[key] = _plain(value)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _wrapped(getattr(ufunc, method)(*_plain(inputs), **_plain(kwargs)))
 
