@@ -355,6 +355,7 @@ def opchecks() -> dict[str, Callable[[], tuple[Any, ...]]]:
         "moe_gate_backward": lambda: floats(
             random(B, 5), random(B, 7), gate[0], gate[2], random(B, H), random(B, 5)
         ),
+        "scale_gradient": lambda: (*floats(random(B, D, grad=True)), 0.2),
         "moe_mixture": lambda: floats(random(B, 5, grad=True), random(B, 5, D)),
         "moe_mixture_backward": lambda: floats(random(B, D), random(B, 5), random(B, 5, D)),
     }

@@ -14,22 +14,35 @@ from trueup.kernels.torch.dqn.atoms import expected_q
 from trueup.kernels.torch.dqn.c51 import BRANCH_WEIGHT, C51Loss, c51_loss
 from trueup.kernels.torch.dqn.iqn import TAUS, IQNLoss, cvar, iqn_loss
 from trueup.kernels.torch.dqn.shapes import BRANCHES, expect, ranked
+from trueup.kernels.torch.ops.registry import operator
 
 SHIFT = (-0.5, 0.0, 0.5, 0.0)
 """How the auxiliary signal moves the atoms of Short, Hold, Long and Flat at first."""
 
 
-class _Scaled(torch.autograd.Function):
-    """The identity, whose gradient is multiplied."""
+def _plain_scale(h: Tensor, factor: float) -> Tensor:
+    return h.clone(memory_format=torch.contiguous_format)
 
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, factor: float) -> Tensor:
-        ctx.factor = factor
-        return h.view_as(h)
 
-    @staticmethod
-    def backward(ctx: Any, d: Tensor) -> tuple[Tensor, None]:
-        return ctx.factor * d, None
+def _fake_scale(h: Tensor, factor: float) -> Tensor:
+    return h.new_empty(h.shape)
+
+
+def _keep_scale(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+    ctx.factor = inputs[1]
+
+
+def _backward_scale(ctx: Any, d: Tensor) -> tuple[Tensor, None]:
+    return ctx.factor * d, None
+
+
+# The identity, whose gradient is multiplied.
+_scaled = operator(
+    "scale_gradient(Tensor h, float factor) -> Tensor", _plain_scale, fake=_fake_scale
+)
+torch.library.register_autograd(
+    "trueup::scale_gradient", _backward_scale, setup_context=_keep_scale
+)
 
 
 class _Branching(nn.Module):
@@ -94,7 +107,7 @@ class C51Head(_Branching):
 
     def forward(self, h: Tensor) -> Tensor:
         """Give logits (B, A, n_atoms) from the trunk's output h (B, dim)."""
-        h = _Scaled.apply(h, self.trunk_scale)
+        h = _scaled(h, self.trunk_scale)
         advantage = self.advantage(h).unflatten(1, (sum(self.branches), self.n_atoms))
         return dueling(self.value(h), advantage, self.branches)
 
@@ -194,7 +207,7 @@ class IQNHead(_Branching):
     def forward(self, h: Tensor) -> Tensor:
         """Give theta (B, A, n_tau) from the trunk's output h (B, dim)."""
         ranked("IQNHead", "h", h, "B dim")
-        h = _Scaled.apply(h, self.trunk_scale)
+        h = _scaled(h, self.trunk_scale)
         phi = torch.relu(self.embedding(self.cosines))
         theta: Tensor = self.output(h.unsqueeze(1) * phi).transpose(1, 2)
         return theta
