@@ -40,10 +40,10 @@ def _no_draw(rng: np.random.Generator, sizes: Any, values: Values) -> Values:
 
 
 def _on_a_step(rng: np.random.Generator, sizes: Any, values: Values) -> Values:
-    """Equal logits over a power of two of atoms, the others out: CDF steps are exact."""
+    """Equal logits over a power of two of atoms, the others at exactly 0: CDF steps are exact."""
     shape: tuple[int, ...] = np.asarray(values["logits"]).shape
     width = 2 ** int(np.log2(shape[-1]))
-    logits = np.full(shape, -200.0)
+    logits = np.full(shape, -2000.0)
     logits[..., :width] = 0.5
     steps = rng.integers(0, width, np.shape(values["u"])) / width
     return values | {"logits": logits, "u": steps}
