@@ -13,7 +13,8 @@
 // Traffic      everything is read and written once; a row's targets come from L1 for all its lanes
 // Determinism  bitwise: a thread adds its quantile's terms in the order of the targets, a row's
 //              loss is a tree of its lanes; no atomics
-// Numerics     float32; H = c (u - c/2) with c = clip(u)
+// Numerics     float32; H = c (u - c/2) with c = clip(u); divided by N', then by kappa: their rounded
+//              product would be off by one factor in all elements
 #include "common.cuh"
 
 namespace {

@@ -13,7 +13,8 @@
 // Traffic      everything is read and written once; a row's targets come from L1 for all its lanes
 // Determinism  bitwise: a thread adds its quantile's terms in the order of the targets, a row's
 //              loss is a tree of its lanes; no atomics
-// Numerics     float32; H = c (u - c/2) with c = clip(u)
+// Numerics     float32; H = c (u - c/2) with c = clip(u); divided by N', then by kappa: their rounded
+//              product would be off by one factor in all elements
 #include "common.cuh"
 
 namespace {
@@ -77,7 +78,7 @@ __device__ __forceinline__ void rows_of(const Arrays& a, float kappa, unsigned B
   const unsigned own = threadIdx.x % kWarp / width;
   const size_t stride = static_cast<size_t>(gridDim.x) * (blockDim.x / kWarp) * each;
   size_t base = static_cast<size_t>(blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x / kWarp;
-  const float count = static_cast<float>(n_target) * kappa;
+  const float count = static_cast<float>(n_target);
   for (base *= each; base < rows; base += stride) {
     const bool live = base + own < rows;
     const size_t r = live ? base + own : base;
@@ -88,12 +89,12 @@ __device__ __forceinline__ void rows_of(const Arrays& a, float kappa, unsigned B
       const Quantile q = quantile<kVector>(targets, n_target, a.theta[r * n_tau + i], a.tau[i],
                                            kappa);
       loss += q.loss;
-      a.d_theta[r * n_tau + i] = -omega * (q.slope / count);
+      a.d_theta[r * n_tau + i] = -omega * (q.slope / count / kappa);
     }
     for (unsigned offset = width / 2; offset > 0; offset /= 2) {
       loss += __shfl_xor_sync(kWholeWarp, loss, static_cast<int>(offset));
     }
-    if (live && lane == 0) a.loss[r] = loss / count;
+    if (live && lane == 0) a.loss[r] = loss / count / kappa;
   }
 }
 
