@@ -62,12 +62,13 @@ def iqn_loss_by_clip(
     size = np.abs(u)
     inner = np.minimum(size, kappa)
     level = np.where(u < 0.0, 1.0 - tau[:, np.newaxis], tau[:, np.newaxis])
-    rho = level * (inner * (size - 0.5 * inner)) / kappa
-    slope = level * np.where(u < 0.0, -inner, inner) / kappa
+    clipped = np.where(u < 0.0, -inner, inner) * level
+    rho = np.abs(clipped) * (size - 0.5 * inner)
     count = np.asarray(float(target.shape[-1]))
     omega = weight / weight.shape[0]
-    loss = np.sum(np.sum(rho, axis=-1), axis=-1) / count
-    return loss, -(omega[:, np.newaxis, np.newaxis] / count) * np.sum(slope, axis=-1)
+    loss = np.sum(np.sum(rho, axis=-1), axis=-1) / count / kappa
+    slope = np.sum(clipped, axis=-1) / count / kappa
+    return loss, -(omega[:, np.newaxis, np.newaxis] * slope)
 
 
 def iqn_loss_published_plain(
