@@ -12,6 +12,7 @@ from trueup.kernels.torch.ops.registry import Refused, launch, operator
 
 # How far delta_z (n - 1) may be from v_max - v_min, relative to |v_max| + |v_min|.
 _SLACK = 2.0**-18
+_LEAST_STEP = 2.0**-126  # the reciprocal of a smaller delta_z is not finite in float32
 
 
 def support_of(v_min: Tensor | float, v_max: Tensor | float, n_atoms: int) -> Tensor:
@@ -82,11 +83,11 @@ def step_of(support: Tensor, n: int, positions: Tensor | None) -> Tensor:
 
 
 def usable(support: Tensor, n: int) -> Tensor:
-    """Tell which supports (..., 3) have v_min < v_max and the delta_z of n atoms."""
+    """Tell which supports (..., 3) have v_min < v_max and a normal delta_z, that of n atoms."""
     low, high, step = support.unbind(-1)
     span = high - low
     fits = (step * (n - 1) - span).abs() <= _SLACK * (high.abs() + low.abs())
-    return (high > low) & (step > 0) & span.isfinite() & fits
+    return (high > low) & (step >= _LEAST_STEP) & span.isfinite() & fits
 
 
 def _plain(
