@@ -10,6 +10,7 @@ from torch import Tensor
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
+    large,
     launch,
     nothing,
     one_of,
@@ -110,7 +111,7 @@ def _fast_level(x: Tensor, W1: Tensor, W2: Tensor, form: str) -> Tensor | Refuse
         return Refused("the kernel is for the residual form and one set of weights")
     y = torch.empty_like(x, memory_format=torch.contiguous_format)
     given = (item[0].contiguous() for item in (x, W1, W2))
-    refused = launch("nl.cms_level", *given, y[0])
+    refused = large(W1[0]) or launch("nl.cms_level", *given, y[0])
     return y if refused is None else refused
 
 

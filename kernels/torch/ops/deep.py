@@ -8,6 +8,7 @@ from torch import Tensor
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
+    large,
     launch,
     nothing,
     one_of,
@@ -91,7 +92,7 @@ def _fast(
 ) -> Refused | None:
     if inner != "dot_self" or scale != 1.0:
         return Refused("the kernel is for dot_self, read with scale 1")
-    return launch("nl.deep_momentum", A1, A2, W, g, alpha, eta)
+    return large(W) or launch("nl.deep_momentum", A1, A2, W, g, alpha, eta)
 
 
 _deep = operator(

@@ -9,6 +9,7 @@ from trueup.kernels.torch.device import contract_path, load_contract
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
+    large,
     launch,
     nothing,
     one_of,
@@ -138,7 +139,7 @@ def _fast_batch(W: Tensor, X: Tensor, U: Tensor, eta: float, reading: str) -> Re
     names = {"derived": "", "prox": "_prox"}
     if reading not in names:
         return Refused(f"there is no kernel for the reading {reading}")
-    return launch(f"nl.projected_descent_batch{names[reading]}", W, X, U, eta)
+    return large(W) or launch(f"nl.projected_descent_batch{names[reading]}", W, X, U, eta)
 
 
 def _plain_chunk(

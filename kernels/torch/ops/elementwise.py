@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.ops.momentum import SMALL
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
+    large,
     launch,
     nothing,
     one_of,
@@ -67,8 +67,8 @@ def _plain(
 def _fast(
     m: Tensor, W: Tensor, g: Tensor, P: Tensor, alpha: float, eta: float, reading: str
 ) -> Refused | None:
-    if reading == "left" and g.numel() > SMALL:
-        return Refused("the library's product is faster for a matrix of this size")
+    if reading == "left" and (refused := large(g)) is not None:
+        return refused
     contract = "nl.preconditioned_momentum" + ("_hadamard" if reading == "hadamard" else "")
     if W.dtype is torch.bfloat16:
         contract += "_bf16"

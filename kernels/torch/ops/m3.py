@@ -5,7 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 
 from trueup.kernels.torch.ops.orthogonal import EPS, newton_schulz
-from trueup.kernels.torch.ops.registry import Refused, in_place, launch, nothing, operator, wide
+from trueup.kernels.torch.ops.registry import (
+    Refused,
+    in_place,
+    large,
+    launch,
+    nothing,
+    operator,
+    wide,
+)
 
 
 def m3_(
@@ -106,7 +114,7 @@ def _fast(
 ) -> Refused | None:
     if poly != "quintic5":
         return Refused(f"there is no kernel for {poly}")
-    return launch("nl.m3", W, M1, V, S, O2, g, beta1, beta2, alpha, eta, eps, ns_eps)
+    return large(W) or launch("nl.m3", W, M1, V, S, O2, g, beta1, beta2, alpha, eta, eps, ns_eps)
 
 
 def _plain_slow(M2: Tensor, S: Tensor, O2: Tensor, beta3: float, poly: str, ns_eps: float) -> None:
@@ -120,7 +128,7 @@ def _fast_slow(
 ) -> Refused | None:
     if poly != "quintic5":
         return Refused(f"there is no kernel for {poly}")
-    return launch("nl.m3_slow", M2, S, O2, beta3, ns_eps)
+    return large(M2) or launch("nl.m3_slow", M2, S, O2, beta3, ns_eps)
 
 
 _m3 = operator(

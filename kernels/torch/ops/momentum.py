@@ -8,6 +8,7 @@ from torch import Tensor
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
+    large,
     launch,
     nothing,
     one_of,
@@ -15,9 +16,6 @@ from trueup.kernels.torch.ops.registry import (
     wide,
 )
 
-SMALL = 512 * 512
-"""Elements up to which matrix products run in our kernels: at 4096 x 4096 the library's two took
-5.5 ms on an H200, and ours 6.7."""
 DELTA_READINGS = (
     "derived",
     "literal_right",
@@ -114,9 +112,7 @@ def _fast(
         return Refused(f"there is no kernel for the reading {reading}")
     if P is None:
         return Refused("the kernel takes P; without one two library products are as fast")
-    if g.numel() > SMALL:
-        return Refused("two library products are faster for a matrix of this size")
-    return launch("nl.delta_momentum", m, W, g, P, alpha, eta)
+    return large(g) or launch("nl.delta_momentum", m, W, g, P, alpha, eta)
 
 
 def _plain_rank1(m: Tensor, W: Tensor, u: Tensor, x: Tensor, alpha: float, eta: float) -> None:

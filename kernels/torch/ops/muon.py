@@ -11,6 +11,7 @@ from trueup.kernels.torch.ops.orthogonal import EPS, EPS_RULES, newton_schulz
 from trueup.kernels.torch.ops.registry import (
     Refused,
     in_place,
+    large,
     launch,
     nothing,
     one_of,
@@ -138,7 +139,7 @@ def _fast_muon(
         return Refused("in bfloat16 the kernel is that of newton_schulz, between plain operations")
     if (poly, eps_rule) != ("quintic5", "clamp"):
         return Refused("the kernel is for quintic5 with clamp")
-    return launch("nl.muon", m, W, g, alpha, eta, eps)
+    return large(W) or launch("nl.muon", m, W, g, alpha, eta, eps)
 
 
 def _fast_library(
@@ -160,7 +161,8 @@ def _fast_library(
         return Refused("the kernel is for quintic5 with clamp and Nesterov")
     # The kernel multiplies its lr by the shape's factor, and its weight decay by its lr.
     lr = rate / rho("original", W)
-    return launch("nl.muon_library", m, W, g, mu, lr, decay / lr if lr else 0.0, eps)
+    given = (m, W, g, mu, lr, decay / lr if lr else 0.0, eps)
+    return large(W) or launch("nl.muon_library", *given)
 
 
 _NS = "str poly, float eps, str eps_rule, bool narrow) -> ()"
