@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -338,10 +337,7 @@ def one_thread() -> Iterator[None]:
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_an_agent_learns_and_its_telemetry_passes(device: str, tmp_path: Path) -> None:
     run = Run(device)
-    began = time.process_time()
     run.train()
-    spent = time.process_time() - began
-    assert device == "cuda" or spent < 20, f"{spent:.0f} s"
     for name, item in run.agent.named_parameters():
         assert item.isfinite().all(), name
         assert not torch.equal(item, run.start.get_parameter(name)), f"{name} was not trained"
