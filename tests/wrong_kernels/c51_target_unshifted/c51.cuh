@@ -51,9 +51,10 @@ struct Online {
 
 template <bool kPositions>
 __device__ __forceinline__ float place(const float* __restrict__ positions, unsigned i,
-                                       float scale, float first) {
-  if constexpr (kPositions) return fmaf(positions[i], scale, first);
-  return fmaf(static_cast<float>(i), scale, first);
+                                       float scale, float low, float shift) {
+  // The shift comes last: low + shift would round at the size of low, where the atom is small.
+  const float number = kPositions ? positions[i] : static_cast<float>(i);
+  return shifted(fmaf(number, scale, low), shift);
 }
 
 // Cell and share of a target, clamped: a share of exactly 0 at or below the first atom, exactly 1
@@ -162,11 +163,12 @@ __device__ __forceinline__ void c51_row(const C51Arrays& a, const C51Row& row, s
   const float R = a.returns[r];
   const float D = a.discount[r];
   const float omega = a.weight[r / kBranches] * (kBranchWeight / static_cast<float>(B));
-  const float first = shifted(on.low, a.shift[r]);
+  const float shift = a.shift[r];
+  const float first = shifted(on.low, shift);
   const float scale = kPositions ? on.span : on.step;
-  const Online online = {first, place<kPositions>(a.positions, n - 1, scale, first), on.span,
-                         on.step, 1.0f / on.step};
-  const float next_first = next.low;
+  const Online online = {first, place<kPositions>(a.positions, n - 1, scale, on.low, shift),
+                         on.span, on.step, 1.0f / on.step};
+  const float next_shift = 0.0f;
   const float next_scale = next.valid ? (kPositions ? next.span : next.step) : 0.0f;
 
   const float2 sums = normalise(row, from, to);
@@ -175,7 +177,8 @@ __device__ __forceinline__ void c51_row(const C51Arrays& a, const C51Row& row, s
   bool unknown = !(fabsf(first) < infinity());
   float d_shift = 0.0f;
   for (unsigned j = from; j < to; ++j) {
-    const float t = fmaf(D, place<kPositions>(a.positions, j, next_scale, next_first), R);
+    const float t = fmaf(D, place<kPositions>(a.positions, j, next_scale, next.low, next_shift),
+                         R);
     const float p = row.p[j];
     unknown |= t != t || !(fabsf(p) < infinity());
     const float2 at = locate<kPositions>(a.positions, online, t, n);
