@@ -260,7 +260,8 @@ def test_evidence_of_verify_is_read_as_it_is_written(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
     shutil.rmtree(tmp_path / ".git")
     (kernels / "nl").mkdir(parents=True)
-    for name in ("nl/delta_momentum.toml", "nl/delta_momentum.cu", "common.cuh", "gemm.cuh"):
+    headers = [path.name for path in (ROOT / "kernels").glob("*.cuh")]
+    for name in ("nl/delta_momentum.toml", "nl/delta_momentum.cu", *headers):
         shutil.copy(ROOT / "kernels" / name, kernels / name)
     commits = _commits(tmp_path)
     verified = CliRunner().invoke(

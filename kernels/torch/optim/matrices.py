@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -60,17 +61,17 @@ class MatrixOptimizer(torch.optim.Optimizer):
                 if isinstance(saved, Tensor) and self.state[param][key].dtype != saved.dtype:
                     self.state[param][key] = saved.to(device=param.device, copy=True)
 
+    @abstractmethod
     def _check(self, group: Group) -> None:
         """Raise ValueError for a hyper-parameter that makes no sense."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start(self, param: Tensor, group: Group) -> State:
         """Make the state of a parameter."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         """Update one whole matrix and its state in place."""
-        raise NotImplementedError
 
     def _update_many(
         self, params: list[Tensor], grads: list[Tensor], states: list[State], group: Group
