@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from trueup.kernels.torch.device.expressions import evaluate
 from trueup.reference import Equation
 
 Draw = Callable[..., dict[str, Any]]
@@ -17,7 +18,7 @@ CONSTANTS = ("eps", "fast_alpha", "slow_alpha")
 
 
 def _sizes_of(shape: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(int(eval(entry, {"__builtins__": {}}, dict(sizes))) for entry in shape)
+    return tuple(evaluate(entry, sizes) for entry in shape)
 
 
 @pytest.fixture
