@@ -76,15 +76,18 @@ struct Exchange {
   unsigned left[32][kLeft], right[32][kRight];
   float sums[32][4];
 
-  // Whether the product is 0 for certain: padding, most often.
+  // Whether the product is 0 for certain: padding, most often. 0 times infinity or NaN is not.
   __device__ bool nothing() const {
-    unsigned of_left = 0;
-    unsigned of_right = 0;
+    bool left_zero = true, right_zero = true, finite = true;
+    const auto look = [&finite](unsigned word, bool& zero) {
+      zero = zero && (word & 0x7fff7fffu) == 0;
+      finite = finite && (word & 0x7f80u) != 0x7f80u && (word & 0x7f800000u) != 0x7f800000u;
+    };
     for (unsigned l = 0; l < 32; ++l) {
-      for (unsigned word : left[l]) of_left |= word;
-      for (unsigned word : right[l]) of_right |= word;
+      for (unsigned word : left[l]) look(word, left_zero);
+      for (unsigned word : right[l]) look(word, right_zero);
     }
-    return (of_left & 0x7fff7fffu) == 0 || (of_right & 0x7fff7fffu) == 0;
+    return finite && (left_zero || right_zero);
   }
 };
 
