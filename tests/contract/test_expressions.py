@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trueup.contracts.expressions import ExpressionError, evaluate
 from trueup.oracle.contract.expressions import parse
 from trueup.oracle.errors import ContractError
 
@@ -84,3 +85,27 @@ def test_constants_are_found_for_boundary_shapes() -> None:
 def test_value_is_rational_until_the_end() -> None:
     assert parse("n / 3 * 3", NAMES, "here").value({"n": 10}) == 10
     assert math.ceil(10 / 3) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("ceil(n / 4)", 2), ("min(n, 3) * -2", -6), ("n // 2 + n % 3", 4), ("max(1, n - 9)", 1)],
+)
+def test_without_a_contract_by_hand(text: str, value: int) -> None:
+    assert evaluate(text, {"n": 7}) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("n / 4", "not a whole number: got 7/4"),
+        ("m + n", "nothing gives `m \\+ n` a m"),
+        ("n // (n - 7)", "divides by zero"),
+        ("n ** 2", "expected integers, axes"),
+        ("1 +", "cannot parse"),
+        ("True", "expected integers, axes"),
+    ],
+)
+def test_without_a_contract_a_refusal_tells_the_same(text: str, told: str) -> None:
+    with pytest.raises(ExpressionError, match=told):
+        evaluate(text, {"n": 7})

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = {
     "reference": ROOT / "reference",
+    "contracts": ROOT / "contracts",
     "oracle": ROOT / "oracle",
     "kernels": ROOT / "kernels",
     "gates": ROOT / "gates",
@@ -23,14 +24,15 @@ FOLDERS = {
 # folder -> the folders of trueup it may import from, and the only outside packages where limited
 EDGES = {
     "reference": {"reference"},
-    "oracle": {"oracle", "reference"},
-    "kernels": {"kernels"},
+    "contracts": {"contracts"},
+    "oracle": {"oracle", "reference", "contracts"},
+    "kernels": {"kernels", "contracts"},
     "gates": {"gates"},
-    "face": {"face", "oracle", "reference", "gates", "kernels"},
+    "face": {"face", "oracle", "reference", "gates", "kernels", "contracts"},
 }
 # cuda: NVIDIA's bindings (cuda-core, cuda-bindings), with which torch tensors meet our kernels;
 # triton comes with torch for CUDA.
-OUTSIDE = {"reference": {"numpy"}, "kernels": {"torch", "cuda", "triton"}}
+OUTSIDE = {"reference": {"numpy"}, "contracts": set[str](), "kernels": {"torch", "cuda", "triton"}}
 
 
 def imports(path: Path) -> list[tuple[str, int]]:
@@ -85,7 +87,7 @@ def test_nobody_imports_a_folder_by_its_bare_name() -> None:
         for path in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/*.py")]
         + [p for folder in FOLDERS for p in sources(folder)]
         for module, line in imports(path)
-        if module.split(".")[0] in ("oracle", "reference", "kernels", "gates")
+        if module.split(".")[0] in ("oracle", "reference", "contracts", "kernels", "gates")
     ]
     assert not wrong
 
@@ -139,7 +141,7 @@ def _copy(tmp_path: Path) -> Path:
 
     target = tmp_path / "tree"
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in ("reference", "oracle", "kernels", "gates", "src"):
+    for name in ("reference", "contracts", "oracle", "kernels", "gates", "src"):
         shutil.copytree(ROOT / name, target / name, ignore=ignore)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, target / name)

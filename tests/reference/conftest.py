@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueup.kernels.torch.device.expressions import evaluate
+from trueup.contracts.expressions import evaluate
 from trueup.reference import Equation
 
 Draw = Callable[..., dict[str, Any]]

@@ -11,8 +11,7 @@ import torch
 import trueup.kernels
 from trueup.kernels.torch.device import Kernel, contract_path, load_contract, why_not
 from trueup.kernels.torch.device.compiler import compile_contract
-from trueup.kernels.torch.device.contract import Contract, Geometry
-from trueup.kernels.torch.device.expressions import ContractError, evaluate
+from trueup.kernels.torch.device.contract import Contract, ContractError, Geometry
 from trueup.oracle.contract import find_contracts
 from trueup.oracle.contract import load_contract as oracle_contract
 
@@ -97,20 +96,6 @@ def test_empty_sizes_are_refused_and_contradictions_raise() -> None:
     assert "d_out = 0" in empty
     with pytest.raises(ValueError, match=r"u has shape \(4,\), expected \(d_out\) = \(5,\)"):
         kernel.attempt(torch.ones(5, 7), torch.ones(5, 7), torch.ones(4), torch.ones(7), 1.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("ceil(n / 4)", 2), ("min(n, 3) * -2", -6), ("n // 2 + n % 3", 4), ("max(1, n - 9)", 1)],
-)
-def test_expressions_by_hand(text: str, value: int) -> None:
-    assert evaluate(text, {"n": 7}) == value
-
-
-@pytest.mark.parametrize("text", ["n / 4", "m", "n ** 2", "__import__('os')", "1 +", "True"])
-def test_expressions_refuse_everything_else(text: str) -> None:
-    with pytest.raises(ContractError):
-        evaluate(text, {"n": 7})
 
 
 def test_a_machine_without_a_device_says_so() -> None:

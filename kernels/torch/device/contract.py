@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import trueup.kernels
-from trueup.kernels.torch.device.expressions import ContractError, evaluate
+from trueup.contracts.expressions import evaluate
 
 KERNELS = Path(trueup.kernels.__file__).resolve().parent
 BUFFERS = ("in", "out", "inout", "workspace")
+
+
+class ContractError(Exception):
+    """A shipped contract cannot be read or does not fit its call; the message says where."""
 
 
 @dataclass(frozen=True)
