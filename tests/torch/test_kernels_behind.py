@@ -41,10 +41,21 @@ class Case:
     contracts: Sequence[str]
     scale: float = 1.0
     positive: tuple[int, ...] = ()
+    tolerance: float = 2e-5
+    """Of every element, beside 1 and relative; where factors are narrower, from their format."""
+    spread: float = 0.0
+    """In its place: of the change of a whole tensor, as the spec gives it for bf16 iterations."""
 
     def tensors(self) -> list[Tensor]:
         made = [torch.randn(shape) * self.scale for shape in self.shapes]
         return [item.abs() if place in self.positive else item for place, item in enumerate(made)]
+
+    def check(self, got: Tensor, want: Tensor, start: Tensor | None) -> None:
+        if not self.spread:
+            torch.testing.assert_close(got.double(), want, rtol=self.tolerance, atol=self.tolerance)
+            return
+        change = want if start is None else want - start
+        assert (got.double() - want).norm() <= self.spread * change.norm()
 
 
 M = (OUT, IN)
@@ -128,6 +139,22 @@ CASES = {
         [0.9, 0.02 * (IN / OUT) ** 0.5, 0.002, True, "quintic5", 1e-7, "clamp", False],
         ["muon_library"],
     ),
+    "muon_library_bf16": Case(
+        muon._fast_library,
+        muon._plain_library,
+        [(IN, OUT)] * 3,
+        [0.9, 0.02 * (IN / OUT) ** 0.5, 0.002, True, "quintic5", 1e-7, "clamp", True],
+        ["muon_library_bf16"],
+        spread=0.04,
+    ),
+    "newton_schulz_bf16": Case(
+        lambda G, *rest: orthogonal._fast(G.bfloat16(), *rest),
+        lambda G, *rest: orthogonal._plain(G.bfloat16().double(), *rest),
+        [M],
+        [5, *orthogonal.QUINTIC, 1e-7, False],
+        ["newton_schulz_bf16"],
+        spread=0.04,
+    ),
     "deep_momentum": Case(
         deep._fast,
         deep._plain,
@@ -140,15 +167,37 @@ CASES = {
         attention._fast,
         attention._plain,
         [(2, 67, 12), (2, 67, 12), (2, 67, OUT), (2, OUT, 12)],
-        [True],
+        [True, "auto"],
         ["linear_attention"],
         0.3,
+    ),
+    "linear_attention of few tokens": Case(
+        attention._fast,
+        attention._plain,
+        [(2, attention.SHORT, 12), (2, attention.SHORT, 12), (2, attention.SHORT, 7), (2, 7, 12)],
+        [True, "auto"],
+        ["linear_attention_recurrent"],
+    ),
+    "linear_attention, recurrent": Case(
+        attention._fast,
+        attention._plain,
+        [(2, 67, 12), (2, 67, 12), (2, 67, OUT), (2, OUT, 12)],
+        [True, "recurrent"],
+        ["linear_attention_recurrent"],
+        0.3,
+    ),
+    "linear_attention of few tokens, in a chunk": Case(
+        attention._fast,
+        attention._plain,
+        [(2, 3, 12), (2, 3, 12), (2, 3, OUT), (2, OUT, 12)],
+        [True, "chunk"],
+        ["linear_attention"],
     ),
     "linear_attention_pre": Case(
         attention._fast,
         attention._plain,
         [(2, 67, 12), (2, 67, 12), (2, 67, OUT), (2, OUT, 12)],
-        [False],
+        [False, "auto"],
         ["linear_attention_pre"],
         0.3,
     ),
@@ -195,15 +244,29 @@ CASES = {
         cms._fast_update,
         cms._plain_update,
         [(HIDDEN, IN), (IN, HIDDEN), (ROWS, IN), (ROWS, IN)],
-        [torch.tensor([1, 0, 1, 1, 1], dtype=torch.bool), 0.05, False],
+        [torch.tensor([1, 0, 1, 1, 1], dtype=torch.bool), 0.05, False, "f32"],
         ["cms_level_update"],
         0.5,
+    ),
+    "cms_level_update_tf32": Case(
+        cms._fast_update,
+        cms._plain_update,
+        [(HIDDEN, IN), (IN, HIDDEN), (ROWS, IN), (ROWS, IN)],
+        [torch.tensor([1, 0, 1, 1, 1], dtype=torch.bool), 0.05, False, "tf32"],
+        ["cms_level_update_tf32"],
+        0.5,
+        tolerance=2.0**-10,  # two factors of 11 bits, sums below 1
     ),
     "cms_level_update_mean": Case(
         cms._fast_update,
         cms._plain_update,
         [(HIDDEN, IN), (IN, HIDDEN), (ROWS, IN), (ROWS, IN)],
-        [torch.tensor([1, 0, 1, 1, 1], dtype=torch.bool), 0.05, True],
+        [
+            torch.tensor([1, 0, 1, 1, 1], dtype=torch.bool),
+            0.05,
+            True,
+            "tf32",
+        ],  # there is none in tf32: it is allowed, not asked for
         ["cms_level_update_mean"],
         0.5,
     ),
@@ -217,16 +280,23 @@ def results(returned: Any) -> list[Tensor]:
     return [returned] if isinstance(returned, Tensor) else list(returned)
 
 
+def compare(
+    case: Case, got: Sequence[Tensor], want: Sequence[Tensor], starts: Sequence[Tensor]
+) -> None:
+    """Hold what was given (and perhaps moved) and what was returned to plain torch."""
+    for place, (one, two) in enumerate(zip(got, want, strict=True)):
+        case.check(one, two, starts[place] if place < len(starts) else None)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_shipped_kernel_computes_the_operator(name: str, on_host: Callable[[str], Any]) -> None:
     case = CASES[name]
     given = case.tensors()
     wide = [item.double() for item in given]
+    starts = [item.clone() for item in wide]
     got, want = case.fast(*given, *case.rest), case.plain(*wide, *case.rest)
     assert not isinstance(got, Refused), got
-    given, wide = [*given, *results(got)], [*wide, *results(want)]
-    for one, two in zip(given, wide, strict=True):
-        torch.testing.assert_close(one.double(), two, rtol=2e-5, atol=2e-5)
+    compare(case, [*given, *results(got)], [*wide, *results(want)], starts)
     for contract in case.contracts:
         assert on_host(f"nl.{contract}")._loaded[0].launched
 
@@ -285,11 +355,10 @@ def test_the_operator_on_a_device(name: str) -> None:
     with torch.cuda.stream(stream):
         got = case.fast(*given, *rest)
     stream.synchronize()
+    starts = [item.clone() for item in wide]
     want = case.plain(*wide, *rest)
     assert not isinstance(got, Refused), got
-    given, wide = [*given, *results(got)], [*wide, *results(want)]
-    for one, two in zip(given, wide, strict=True):
-        torch.testing.assert_close(one.double(), two, rtol=2e-5, atol=2e-5)
+    compare(case, [*given, *results(got)], [*wide, *results(want)], starts)
 
 
 @pytest.mark.gpu
@@ -367,3 +436,46 @@ def test_both_passes_of_attention_run_the_kernel_and_agree_with_the_cpu() -> Non
     assert last_reason("linear_attention") is None
     for one, two in zip(*grads, strict=True):
         torch.testing.assert_close(two.cpu(), one, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tokens", "post", "form", "contract"),
+    [
+        (torch.float32, 16, True, "auto", "nl.linear_attention_recurrent"),
+        (torch.float32, 17, True, "auto", "nl.linear_attention"),
+        (torch.float32, 17, True, "recurrent", "nl.linear_attention_recurrent"),
+        (torch.float32, 1, True, "chunk", "nl.linear_attention"),
+        (torch.float32, 1, False, "auto", "nl.linear_attention_pre"),
+        (torch.bfloat16, 1, True, "auto", "nl.linear_attention_bf16"),
+        (torch.float32, 1, False, "recurrent", "for float32 and the reading post"),
+        (torch.bfloat16, 1, True, "recurrent", "for float32 and the reading post"),
+        (torch.bfloat16, 1, False, "auto", "no kernel for the reading pre in bfloat16"),
+    ],
+)
+def test_the_kernel_of_attention_is_chosen_by_length_and_form(
+    dtype: torch.dtype, tokens: int, post: bool, form: str, contract: str
+) -> None:
+    assert contract in attention._contract(dtype, tokens, post, form)
+
+
+@pytest.mark.parametrize(
+    ("setting", "multiply", "contract"),
+    [
+        ("ieee", None, "nl.cms_level_update"),
+        ("tf32", None, "nl.cms_level_update_tf32"),
+        ("tf32", "f32", "nl.cms_level_update"),
+        ("ieee", "tf32", "nl.cms_level_update_tf32"),
+    ],
+)
+def test_a_chunk_update_in_tf32_follows_torch_s_setting_or_the_argument(
+    setting: str, multiply: str | None, contract: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(cms, "launch", lambda name, *_: asked.append(name))
+    t, before = torch.ones(3, 3), torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = setting
+    try:
+        cms._fast_update(t, t, t, t, t[0].bool(), 0.1, False, multiply)
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
+    assert asked == [contract]

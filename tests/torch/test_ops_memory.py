@@ -101,7 +101,7 @@ def test_a_write_and_its_derivatives(pull: float, per_token: bool) -> None:
 
 def test_opcheck() -> None:
     q, k, v, M_0 = (item.detach().float().requires_grad_() for item in sequences(2, 5, 3, 4))
-    torch.library.opcheck(torch.ops.trueup.linear_attention, (q, k, v, M_0, True))
+    torch.library.opcheck(torch.ops.trueup.linear_attention, (q, k, v, M_0, True, "auto"))
     eta = torch.tensor(0.1, requires_grad=True)
     torch.library.opcheck(torch.ops.trueup.online_write, (M_0, k, v, eta, 1.0))
 
@@ -110,6 +110,8 @@ def test_wrong_calls_are_told() -> None:
     q, k, v, M_0 = sequences(2, 5, 3, 4)
     with pytest.raises(ValueError, match="expected one of post, pre"):
         linear_attention(q, k, v, reading="after")
+    with pytest.raises(ValueError, match="expected one of auto, chunk, recurrent"):
+        linear_attention(q, k, v, form="parallel")
     with pytest.raises(ValueError, match=r"got q \(2, 5, 3\), k \(2, 4, 3\)"):
         linear_attention(q, k[:, :4], v)
     with pytest.raises(ValueError, match=r"expected \(N, d_v, d_k\)"):

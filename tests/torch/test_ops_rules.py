@@ -135,7 +135,7 @@ def test_opcheck() -> None:
         (ops.adam_memory_, (M[0], V, M[1], 0.1)),
         (
             ops.cms_level_update_,
-            (M[0], M[1].T.contiguous(), M[2], M[3], torch.ones(3).bool(), 0.1, False),
+            (M[0], M[1].T.contiguous(), M[2], M[3], torch.ones(3).bool(), 0.1, False, None),
         ),
     ):
         torch.library.opcheck(operator, given)
@@ -147,6 +147,7 @@ def test_opcheck() -> None:
         lambda t: preconditioned_momentum_(t, t, t, t, 0.9, 0.1, reading="right"),
         lambda t: muon_(t, t, t, 0.9, 0.1, eps_rule="max"),
         lambda t: muon_library_(t, t, t, 0.9, 0.1, 0.0, shape_factor="sqrt"),
+        lambda t: cms_level_update_(t, t, t, t, t[0], 0.1, multiply="bf16"),
     ],
 )
 def test_wrong_options_are_told(call: object) -> None:

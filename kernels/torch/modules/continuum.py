@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from trueup.kernels.torch.modules.levels import Counters, LevelSpec, MemoryLevel
-from trueup.kernels.torch.ops.cms import FORMS, cms_level
+from trueup.kernels.torch.ops.cms import FORMS, MULTIPLY, cms_level
 from trueup.kernels.torch.ops.registry import one_of
 from trueup.kernels.torch.parallel.reduce import Ranks, ranks_of, same_on_all
 
@@ -36,7 +36,8 @@ class ContinuumMemory(nn.Module):
     with weights of their own on top of the parameters; threshold, the mean error norm from which
     a chunk is written (None: always); group, the process group over which a shared memory's chunk
     gradients are reduced, or "local"; measure, take the signals of `telemetry` at each update
-    (without, an update that has no momentum is one fused kernel).
+    (without, an update that has no momentum is one fused kernel, and `multiply` is
+    `cms_level_update_`'s).
 
     Several processes that share a memory must say so: without `group` a shared memory refuses to
     learn (RuntimeError), because every rank would write its own.
@@ -55,6 +56,7 @@ class ContinuumMemory(nn.Module):
         threshold: float | None = None,
         group: Any = None,
         measure: bool = True,
+        multiply: str | None = None,
     ) -> None:
         """Make the levels; ValueError for options that do not exist or periods out of order."""
         super().__init__()
@@ -74,7 +76,9 @@ class ContinuumMemory(nn.Module):
             raise ValueError(f"sequences: got {sequences}, expected 1 or more, or None")
         self.dim, self.form, self.phase, self.flush = dim, form, phase, flush
         self.mean, self.sequences, self.threshold = reduce == "mean", sequences, threshold
-        self.group, self.measure = group, measure
+        if multiply is not None:
+            one_of("multiply", multiply, MULTIPLY)
+        self.group, self.measure, self.multiply = group, measure, multiply
         self.tokens = 0
         self.levels = nn.ModuleList(MemoryLevel(dim, spec, sequences) for spec in levels)
         for level in self.levels:
@@ -217,6 +221,7 @@ class ContinuumMemory(nn.Module):
             threshold=self.threshold,
             ranks=ranks,
             measure=self.measure,
+            multiply=self.multiply,
             flushed=flushed,
         )
 

@@ -128,12 +128,13 @@ class MemoryLevel(nn.Module):
         threshold: float | None,
         ranks: Ranks,
         measure: bool,
+        multiply: str | None = None,
         flushed: bool = False,
     ) -> None:
         """Pop the chunk; step, unless all of it is masked or the gate is closed (Eq. 31).
 
         Without `measure` the signals of telemetry are not taken, and where nothing else needs the
-        gradients themselves the step is one fused operator.
+        gradients themselves the step is one fused operator, with factors as `multiply` says.
         """
         x, delta, active = self.kept.joined()
         size, masked, self.kept = self.kept.count, self.kept.masked, Kept()
@@ -155,7 +156,8 @@ class MemoryLevel(nn.Module):
             self.surprise = torch.where(open_, surprise, 0).sum() / open_.sum()
         if not measure and form == "residual" and ranks.size == 1 and self._plain():
             rows, flags = (x.flatten(0, 1), delta.flatten(0, 1)), active.flatten()
-            cms_level_update_(self.W1, self.W2, *rows, flags, self.spec.lr, mean=mean)
+            options: dict[str, Any] = {"mean": mean, "multiply": multiply}
+            cms_level_update_(self.W1, self.W2, *rows, flags, self.spec.lr, **options)
         else:
             share = number if mean else torch.ones_like(number)
             self._step(x, delta, share, open_, form, ranks)

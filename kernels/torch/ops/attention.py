@@ -10,6 +10,10 @@ from torch import Tensor
 from trueup.kernels.torch.ops.registry import Refused, launch, one_of, operator, wide
 
 READINGS = ("post", "pre")
+FORMS = ("auto", "chunk", "recurrent")
+SHORT = 16
+"""Tokens up to which the recurrent kernel is taken: a tensor core's tile has 16 rows, and that of
+the chunk kernel is then mostly padding, while M is read and written once by either."""
 _CHUNK = 64  # tokens whose scores are formed at once
 
 
@@ -21,16 +25,20 @@ def linear_attention(
     mask: Tensor | None = None,
     *,
     reading: str = "post",
+    form: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     """Write and read a linear memory token by token: Nested Learning, Eq. 13-14.
 
         M_t = M_{t-1} + v_t k_t^T,    y_t = M_t q_t      (`pre`: y_t = M_{t-1} q_t)
     Shapes: q, k (N, T, d_k); v, y (N, T, d_v); M_0, M_T (N, d_v, d_k), zero if None; mask (N, T),
     false where a token reads but does not write. Returns y in v's dtype, and M_T in float32 or
-    wider. Differentiable in q, k, v and M_0, twice as well. Raises ValueError for shapes that do
-    not fit and for another reading.
+    wider. `form` chooses between two kernels of the same values: `chunk` on tensor cores, or
+    `recurrent`, token by token in float32 (`post` alone); `auto` takes that one up to SHORT
+    tokens. Plain torch works in chunks. Differentiable in q, k, v and M_0, twice as well. Raises
+    ValueError for shapes that do not fit and for another reading or form.
     """
     one_of("reading", reading, READINGS)
+    one_of("form", form, FORMS)
     if q.ndim != 3 or q.shape != k.shape or v.shape[:2] != q.shape[:2]:
         raise ValueError(
             f"linear_attention: got q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}, "
@@ -43,11 +51,13 @@ def linear_attention(
         M_0 = wide(v).new_zeros(q.shape[0], v.shape[2], k.shape[2])
     elif M_0.shape != (q.shape[0], v.shape[2], k.shape[2]):
         raise ValueError(f"linear_attention: got M_0 {tuple(M_0.shape)}, expected (N, d_v, d_k)")
-    y, M = _attention(q, k, v, M_0, reading == "post")
+    y, M = _attention(q, k, v, M_0, reading == "post", form)
     return y, M
 
 
-def _plain(q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool) -> tuple[Tensor, Tensor]:
+def _plain(
+    q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool, form: str
+) -> tuple[Tensor, Tensor]:
     dtype, M = v.dtype, wide(M_0)
     q, k, v = (item.to(M.dtype) for item in (q, k, v))
     read = []
@@ -62,28 +72,43 @@ def _plain(q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool) -> tuple[Te
 
 
 def _fast(
-    q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool
+    q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool, form: str
 ) -> tuple[Tensor, Tensor] | Refused:
-    contract = "nl.linear_attention" if post else "nl.linear_attention_pre"
-    if v.dtype is torch.bfloat16:
-        if not post:
-            return Refused("there is no kernel for the reading pre in bfloat16")
-        contract += "_bf16"
-    y, M = _fake(q, k, v, M_0, post)
+    contract = _contract(v.dtype, q.shape[1], post, form)
+    if isinstance(contract, Refused):
+        return contract
+    y, M = _fake(q, k, v, M_0, post, form)
     given = (item.contiguous() for item in (q, k, v, wide(M_0)))
     writes = torch.ones(q.shape[:2], dtype=torch.uint8, device=q.device)
     refused = launch(contract, *given, writes, y, M)
     return (y, M) if refused is None else refused
 
 
-def _fake(q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool) -> tuple[Tensor, Tensor]:
+def _contract(dtype: torch.dtype, tokens: int, post: bool, form: str) -> str | Refused:
+    """Name the kernel of a call, or say why there is none."""
+    narrow = dtype is torch.bfloat16
+    if form == "recurrent" and (narrow or not post):
+        return Refused("the recurrent kernel is for float32 and the reading post")
+    if narrow and not post:
+        return Refused("there is no kernel for the reading pre in bfloat16")
+    if narrow:
+        return "nl.linear_attention_bf16"
+    if not post:
+        return "nl.linear_attention_pre"
+    short = form == "recurrent" or (form == "auto" and tokens <= SHORT)
+    return "nl.linear_attention_recurrent" if short else "nl.linear_attention"
+
+
+def _fake(
+    q: Tensor, k: Tensor, v: Tensor, M_0: Tensor, post: bool, form: str
+) -> tuple[Tensor, Tensor]:
     return torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(
         wide(M_0), memory_format=torch.contiguous_format
     )
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    q, k, v, M_0, ctx.post = inputs
+    q, k, v, M_0, *ctx.options = inputs
     ctx.save_for_backward(q, k, v, M_0)
 
 
@@ -95,16 +120,17 @@ def _backward(ctx: Any, dy: Tensor, dM: Tensor) -> tuple[Tensor | None, ...]:
     """
     q, k, v, M_0 = ctx.saved_tensors
     dy, dM = dy.to(v.dtype), dM.to(wide(M_0).dtype)
-    dq, _ = _attention(dy, v, k, M_0.mT, ctx.post)
+    dq, _ = _attention(dy, v, k, M_0.mT, *ctx.options)
     back_q, back_k, back_v, back_dy = (item.flip(1) for item in (q, k, v, dy))
-    dv, dM_0 = _attention(back_k, back_q, back_dy, dM, ctx.post)
-    dk, _ = _attention(back_v, back_dy, back_q, dM.mT, ctx.post)
+    dv, dM_0 = _attention(back_k, back_q, back_dy, dM, *ctx.options)
+    dk, _ = _attention(back_v, back_dy, back_q, dM.mT, *ctx.options)
     dq, dk = dq.to(q.dtype), dk.flip(1).to(k.dtype)
-    return dq, dk, dv.flip(1).to(v.dtype), dM_0.to(M_0.dtype), None
+    return dq, dk, dv.flip(1).to(v.dtype), dM_0.to(M_0.dtype), None, None
 
 
 _attention = operator(
-    "linear_attention(Tensor q, Tensor k, Tensor v, Tensor M_0, bool post) -> (Tensor, Tensor)",
+    "linear_attention(Tensor q, Tensor k, Tensor v, Tensor M_0, bool post, str form) "
+    "-> (Tensor, Tensor)",
     _plain,
     fast=_fast,
     fake=_fake,

@@ -18,6 +18,7 @@ from trueup.kernels.torch.ops.registry import (
 )
 
 FORMS = ("residual", "plain", "pre_norm")
+MULTIPLY = ("f32", "tf32")
 _EPS = 1e-6
 
 
@@ -45,16 +46,22 @@ def cms_level_update_(
     eta: float,
     *,
     mean: bool = False,
+    multiply: str | None = None,
 ) -> None:
     """Update one residual level at the end of its chunk, in place: Nested Learning, Eq. 31.
 
         W1 <- W1 - eta Z^T x,  W2 <- W2 - eta delta^T A,  over the active tokens
     with A = silu(x W1^T) and Z = (delta W2) * silu'(x W1^T). Shapes: W1 (h, d); W2 (d, h); x,
     delta (C, d); mask (C,), bool. `mean` divides by the active tokens, at least 1. Without an
-    active token nothing changes.
+    active token nothing changes. `multiply` "tf32" lets a kernel round the factors of its products
+    to tf32 (the sum has one), "f32" does not; None follows torch's setting for its own products,
+    `torch.backends.cuda.matmul.fp32_precision` (`torch.set_float32_matmul_precision`), as plain
+    torch does in any case. Raises ValueError for another `multiply`.
     """
+    if multiply is not None:
+        one_of("multiply", multiply, MULTIPLY)
     in_place("cms_level_update_", W1, W2)
-    _update(W1, W2, x, delta, mask, eta, mean)
+    _update(W1, W2, x, delta, mask, eta, mean, multiply)
 
 
 def level_gradients(
@@ -116,7 +123,14 @@ def _fast_level(x: Tensor, W1: Tensor, W2: Tensor, form: str) -> Tensor | Refuse
 
 
 def _plain_update(
-    W1: Tensor, W2: Tensor, x: Tensor, delta: Tensor, mask: Tensor, eta: float, mean: bool
+    W1: Tensor,
+    W2: Tensor,
+    x: Tensor,
+    delta: Tensor,
+    mask: Tensor,
+    eta: float,
+    mean: bool,
+    multiply: str | None,
 ) -> None:
     active = mask.bool()
     x, delta = (torch.where(active.unsqueeze(-1), rows, 0).unsqueeze(0) for rows in (x, delta))
@@ -128,10 +142,23 @@ def _plain_update(
 
 
 def _fast_update(
-    W1: Tensor, W2: Tensor, x: Tensor, delta: Tensor, mask: Tensor, eta: float, mean: bool
+    W1: Tensor,
+    W2: Tensor,
+    x: Tensor,
+    delta: Tensor,
+    mask: Tensor,
+    eta: float,
+    mean: bool,
+    multiply: str | None,
 ) -> Refused | None:
     counts = torch.zeros(4, dtype=torch.int32, device=W1.device)
-    contract = "nl.cms_level_update_mean" if mean else "nl.cms_level_update"
+    # Read at the call: a setting may change between two of them, and a compiled graph keeps None.
+    allowed = multiply or torch.backends.cuda.matmul.fp32_precision
+    contract = "nl.cms_level_update"
+    if mean:
+        contract += "_mean"
+    elif allowed == "tf32":
+        contract += "_tf32"
     given = (x.contiguous(), delta.contiguous(), mask.to(torch.uint8))
     return launch(contract, W1, W2, *given, eta, counts)
 
@@ -144,7 +171,7 @@ _level = operator(
 )
 _update = operator(
     "cms_level_update_(Tensor(a!) W1, Tensor(b!) W2, Tensor x, Tensor delta, Tensor mask, "
-    "float eta, bool mean) -> ()",
+    "float eta, bool mean, str? multiply) -> ()",
     _plain_update,
     fast=_fast_update,
     fake=nothing,

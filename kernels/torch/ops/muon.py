@@ -155,14 +155,13 @@ def _fast_library(
     eps_rule: str,
     narrow: bool,
 ) -> Refused | None:
-    if narrow:
-        return Refused("in bfloat16 the kernel is that of newton_schulz, between plain operations")
     if (poly, eps_rule, nesterov) != ("quintic5", "clamp", True):
-        return Refused("the kernel is for quintic5 with clamp and Nesterov")
-    # The kernel multiplies its lr by the shape's factor, and its weight decay by its lr.
+        return Refused("the kernels are for quintic5 with clamp and Nesterov")
+    # The kernels multiply their lr by the shape's factor, and their weight decay by their lr.
     lr = rate / rho("original", W)
     given = (m, W, g, mu, lr, decay / lr if lr else 0.0, eps)
-    return large(W) or launch("nl.muon_library", *given)
+    contract = "nl.muon_library_bf16" if narrow else "nl.muon_library"
+    return large(W) or launch(contract, *given)
 
 
 _NS = "str poly, float eps, str eps_rule, bool narrow) -> ()"

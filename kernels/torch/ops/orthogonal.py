@@ -75,18 +75,18 @@ def _fast(
 ) -> Tensor | Refused:
     if G.ndim != 2:
         return Refused("the kernels take one matrix, not a stack")
-    if G.dtype is torch.bfloat16:
-        if min(G.shape) < WIDE:
-            return Refused(f"below {WIDE} the library's products are faster than half of them")
+    narrow = G.dtype is torch.bfloat16
+    if narrow and min(G.shape) >= WIDE:
         if find_spec("triton") is None:
-            return Refused("bfloat16 needs triton, which comes with torch for CUDA")
+            return Refused("bfloat16 of this size needs triton, which comes with torch for CUDA")
         from trueup.kernels.torch.device.symmetric import newton_schulz_symmetric
 
         return newton_schulz_symmetric(G, steps, a, b, c, eps, add)
     if (steps, (a, b, c), add) != (5, QUINTIC, False):
         return Refused("the kernel is for quintic5 with clamp")
     result = torch.empty_like(G, memory_format=torch.contiguous_format)
-    refused = large(G) or launch("nl.newton_schulz", G.contiguous(), result, eps)
+    contract = "nl.newton_schulz_bf16" if narrow else "nl.newton_schulz"
+    refused = large(G) or launch(contract, G.contiguous(), result, eps)
     return result if refused is None else refused
 
 
