@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import trueup
+from trueup.cli.guard import told
+
 
 def _python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -124,3 +127,62 @@ def test_a_fault_in_our_own_start_is_3(tmp_path: Path) -> None:
     assert result.returncode == 3
     assert "Traceback" in result.stderr
     assert "fault of trueup itself" in result.stderr
+
+
+# `--help` is printed by the parser, `equations` by us: both meet the same streams.
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        pytest.param("--help > /dev/full", 2, id="help-on-a-full-disk"),
+        pytest.param("fingerprint --help > /dev/full", 2, id="help-of-a-group-on-a-full-disk"),
+        pytest.param("equations > /dev/full", 2, id="output-on-a-full-disk"),
+        pytest.param("equations >&-", 0, id="closed-output"),
+        pytest.param("equations 2>&- >/dev/null", 0, id="closed-errors"),
+        pytest.param("gate no_such_run 2> /dev/full", 2, id="errors-on-a-full-disk"),
+        pytest.param("equations > /dev/full 2>&1", 2, id="both-on-a-full-disk"),
+    ],
+)
+def test_streams_that_take_nothing_are_no_fault(command: str, code: int, tmp_path: Path) -> None:
+    result = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m trueup {command}"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=60,
+    )  # fmt: skip
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr + result.stdout
+    if code == 2 and "2>" not in command:
+        assert "No space left on device\n  fix: " in result.stderr
+
+
+def test_help_whose_reader_left_is_no_failed_judgement(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run(
+        [sys.executable, "-m", "trueup", "--help"], stdout=write, stderr=subprocess.PIPE,
+        cwd=tmp_path, timeout=60,
+    )  # fmt: skip
+    os.close(write)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        pytest.param(PermissionError(13, "Permission denied", "runs/a"), 2,
+                     "trueup: runs/a: Permission denied\n  fix: check", id="a-file-of-the-users"),
+        pytest.param(OSError(28, "No space left on device"), 2, "trueup: cannot go on: No space",
+                     id="a-stream"),
+        pytest.param(MemoryError(), 2, "trueup: there is not enough memory", id="memory"),
+        pytest.param(KeyboardInterrupt(), 130, "interrupted", id="interrupted"),
+        pytest.param(FileNotFoundError(2, "No such file", f"{trueup.__path__[0]}/schemas/x"), 3,
+                     "fault of trueup itself", id="a-file-of-ours"),
+        pytest.param(KeyError("x"), 3, "fault of trueup itself", id="a-mistake"),
+    ],
+)  # fmt: skip
+def test_each_error_has_its_code(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(error) == code
+    out = capsys.readouterr()
+    assert said in out.err
+    assert out.out == ""
+    assert ("fault of trueup" in out.err) == (code == 3)

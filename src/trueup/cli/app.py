@@ -15,7 +15,7 @@ from trueup.cli.equations import equations
 from trueup.cli.explain import explain
 from trueup.cli.fingerprint import fingerprint
 from trueup.cli.gate import gate
-from trueup.cli.guard import Guarded
+from trueup.cli.guard import Guarded, GuardedGroup
 from trueup.cli.identify import identify
 from trueup.cli.init import init
 from trueup.cli.lint import lint
@@ -28,6 +28,7 @@ EPILOG = (
 )
 
 app = typer.Typer(
+    cls=GuardedGroup,
     help="Prove that a kernel computes its equation, and that a run is fit to close its ticket.",
     epilog=EPILOG,
     no_args_is_help=True,

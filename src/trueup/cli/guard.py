@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from trueup.errors import refusals
 
@@ -33,23 +34,67 @@ class Guarded(TyperCommand):
                 "  fix: take sys.exit, exit and quit out of the kernel and the reference"
             )
             raise typer.Exit(CANNOT_JUDGE) from None
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            _silence_stdout()
-            raise typer.Exit(PIPE_CLOSED) from None
-        except Exception as error:
-            if isinstance(error, refusals()):
-                complain(str(error))
-                raise typer.Exit(CANNOT_JUDGE) from None
-            raise typer.Exit(crash()) from None
+        except (Exception, KeyboardInterrupt) as error:
+            raise typer.Exit(told(error)) from None
 
 
-def crash() -> int:
-    """Print the traceback of the error being handled, and say that it is our own mistake."""
-    traceback.print_exc()
-    print("trueup: this is a fault of trueup itself, not of what it judged", file=sys.stderr)
+class GuardedGroup(TyperGroup):
+    """The whole command: its help meets the same streams as what its commands print."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the words; the help may be asked for, and its reader gone."""
+        with _met():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        with _met():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _met() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, KeyboardInterrupt) as error:
+        raise typer.Exit(told(error)) from None
+
+
+def told(error: BaseException) -> int:
+    """Say on stderr why there is no judgement, and give the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        _say("interrupted")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        _silence()
+        return PIPE_CLOSED
+    if isinstance(error, refusals()):
+        complain(str(error))
+    elif isinstance(error, MemoryError):
+        complain("there is not enough memory\n  fix: judge fewer files at once, or smaller ones")
+    elif isinstance(error, OSError) and not _ours(error):
+        reason = error.strerror or str(error)
+        if error.filename is None:  # a stream, or the folder that the command runs in
+            complain(f"cannot go on: {reason}\n  fix: check where its output goes, and its folder")
+        else:
+            complain(f"{error.filename}: {reason}\n  fix: check the path and its permissions")
+    else:
+        return crash(error)
+    _silence()
+    return CANNOT_JUDGE
+
+
+def _ours(error: OSError) -> bool:
+    """Whether a file of the package itself could not be read: that is a fault of its own."""
+    name = error.filename
+    package = os.path.dirname(os.path.dirname(__file__))
+    return isinstance(name, str) and name.startswith(os.path.join(package, ""))
+
+
+def crash(error: BaseException) -> int:
+    """Print the traceback of an error, and say that it is our own mistake."""
+    _say("".join(traceback.format_exception(error)).rstrip())
+    _say("trueup: this is a fault of trueup itself, not of what it judged")
     return CRASHED
 
 
@@ -57,10 +102,20 @@ def complain(message: str) -> None:
     """Say on stderr why something could not be judged."""
     from trueup.render.clean import printable
 
-    print(f"trueup: {printable(message)}", file=sys.stderr)
+    _say(f"trueup: {printable(message)}")
 
 
-def _silence_stdout() -> None:
-    """Let the interpreter flush into nothing at exit: the reader has gone."""
-    with suppress(OSError, ValueError):  # a stdout without a descriptor has nothing to flush
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _say(text: str) -> None:
+    """Write to stderr; where that fails as well, the exit code alone must tell."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _silence() -> None:
+    """Let the interpreter flush into nothing at exit what a stream did not take."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):  # a stream without a descriptor has nothing to lose
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
