@@ -214,7 +214,7 @@ def test_autocast_leaves_the_losses_in_float32() -> None:
         (lambda: t.GatedResidual(3, multiply="bf16"), "expected one of f32, tf32"),
         (lambda: t.VariableSelection(100), "expected 7 ascending within"),
         (lambda: t.SelectiveScan(3, heads=0), "too small"),
-        (lambda: t.SelectiveScan(3)(torch.ones(2, 3)), r"expected \(B, T, dim\)"),
+        (lambda: t.SelectiveScan(3)(torch.ones(2, 3)), r"got x \(2, 3\), expected \(B, T, 3\)"),
         (lambda: t.MoEGate(3, 0), "experts 0"),
         (
             lambda: t.C51Head(3, branches=(4, 3)).taken(torch.ones(2, 7), torch.ones(2, 4)),

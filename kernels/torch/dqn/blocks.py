@@ -12,7 +12,7 @@ from trueup.kernels.torch.dqn.experts import moe_balance, moe_gate, moe_mixture
 from trueup.kernels.torch.dqn.grn import EPS, MULTIPLY, gated_residual
 from trueup.kernels.torch.dqn.scan import selective_scan
 from trueup.kernels.torch.dqn.selection import BOUNDS, select_variables
-from trueup.kernels.torch.dqn.shapes import ranked
+from trueup.kernels.torch.dqn.shapes import entering
 from trueup.kernels.torch.ops.registry import one_of
 
 
@@ -119,11 +119,11 @@ class SelectiveScan(nn.Module):
 
         What is given at a bar depends on no later one. Raises ValueError for another shape.
         """
-        ranked("SelectiveScan", "x", x, "B T dim")
+        x = entering("SelectiveScan", x, self.project.weight, "B T dim")
         rows, dt_raw, Bm, Cm = self.project(x).split(self.sizes, -1)
         rows = rows.unflatten(-1, (self.sizes[1], -1))
         y = selective_scan(rows, dt_raw, self.dt_bias, self.A_log, Bm, Cm, self.D, dur)
-        out: Tensor = self.output(y.flatten(2))
+        out: Tensor = self.output(y.flatten(2).to(self.output.weight.dtype))
         return out
 
 

@@ -21,8 +21,10 @@ def moe_gate(x: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor) -> Tenso
     """
     ranked("moe_gate", "x", x, "B S")
     ranked("moe_gate", "W2", W2, "E H")
-    E, H = W2.shape
-    expect("moe_gate", W1=(W1, (H, x.shape[1])), b1=(b1, (H,)), b2=(b2, (E,)))
+    ranked("moe_gate", "W1", W1, "H S")
+    (E, H), S = W2.shape, W1.shape[1]
+    rows = x.shape[0]
+    expect("moe_gate", x=(x, (rows, S)), W1=(W1, (H, S)), b1=(b1, (H,)), b2=(b2, (E,)))
     g: Tensor = _gate(*alike(x, W1, b1, W2, b2))[0]
     return g
 

@@ -13,7 +13,9 @@ from trueup.kernels.torch.dqn.aggregation import dueling
 from trueup.kernels.torch.dqn.atoms import expected_q
 from trueup.kernels.torch.dqn.c51 import BRANCH_WEIGHT, C51Loss, c51_loss
 from trueup.kernels.torch.dqn.iqn import TAUS, IQNLoss, cvar, iqn_loss
-from trueup.kernels.torch.dqn.shapes import BRANCHES, expect, ranked
+from trueup.kernels.torch.dqn.sampling import Drawn, thompson
+from trueup.kernels.torch.dqn.shapes import BRANCHES, entering, expect, ranked
+from trueup.kernels.torch.dqn.shift import atom_shift
 from trueup.kernels.torch.ops.registry import operator
 
 SHIFT = (-0.5, 0.0, 0.5, 0.0)
@@ -64,12 +66,25 @@ class _Branching(nn.Module):
     def taken(self, rows: Tensor, actions: Tensor) -> Tensor:
         """Give the rows of the actions of every branch: (B, A, ...) at (B, 4) to (B, 4, ...).
 
-        Raises ValueError for another shape of `actions`.
+        Raises ValueError for another shape of `actions` and, on the CPU, for an action that its
+        branch does not have.
         """
         expect("taken", actions=(actions, (rows.shape[0], len(self.branches))))
+        if actions.device.type == "cpu" and not torch.compiler.is_compiling():
+            self._within(actions)
         index = actions.long() + self.starts
         wide = index.reshape(*index.shape, *(1,) * (rows.ndim - 2))
         return rows.gather(1, wide.expand(*index.shape, *rows.shape[2:]))
+
+    def _within(self, actions: Tensor) -> None:
+        """Raise ValueError for an action of another branch, whose row would be taken unnoticed."""
+        wrong = (actions < 0) | (actions >= torch.tensor(self.branches))
+        if wrong.any():
+            row, branch = wrong.nonzero()[0].tolist()
+            raise ValueError(
+                f"taken: got action {actions[row, branch].item()} of branch {branch} at row {row}, "
+                f"expected 0 to {self.branches[branch] - 1}"
+            )
 
 
 class C51Head(_Branching):
@@ -106,13 +121,14 @@ class C51Head(_Branching):
         self.shift = nn.Parameter(torch.tensor(shift, dtype=torch.float32))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Give logits (B, A, n_atoms) from the trunk's output h (B, dim)."""
-        h = _scaled(h, self.trunk_scale)
+        """Give logits (B, A, n_atoms) from the trunk's output h (B, dim), else ValueError."""
+        h = _scaled(entering("C51Head", h, self.value.weight), self.trunk_scale)
         advantage = self.advantage(h).unflatten(1, (sum(self.branches), self.n_atoms))
         return dueling(self.value(h), advantage, self.branches)
 
     def shifts(self, signal: Tensor) -> Tensor:
         """Give (B, A): W_a signal for direction, 0 for the others. signal (B,), from -1 to 1."""
+        ranked("shifts", "signal", signal, "B")
         moved = signal.unsqueeze(1) * self.shift.to(signal.dtype)
         return nn.functional.pad(moved, (0, sum(self.branches[1:])))
 
@@ -130,6 +146,23 @@ class C51Head(_Branching):
         rows = support.to(logits.device).expand(*logits.shape[:2], 3)
         shift = None if signal is None else self.shifts(signal)
         return expected_q(logits, rows, positions=positions, shift=shift)[0]
+
+    def sample(
+        self,
+        logits: Tensor,
+        support: Tensor,
+        u: Tensor,
+        signal: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Drawn:
+        """Draw the direction by Thompson sampling on the shifted atoms; see `thompson`.
+
+        logits, support and signal as in `q`; u (B, 4) in [0, 1), one draw for each direction.
+        """
+        first = self.branches[0]
+        rows = support.to(logits.device).expand(*logits.shape[:2], 3)[:, :first]
+        shift = None if signal is None else self.shifts(signal)[:, :first]
+        return thompson(logits[:, :first], rows, u, positions=positions, shift=shift)
 
     def loss(
         self,
@@ -156,7 +189,10 @@ class C51Head(_Branching):
         """
         B, A, _ = logits.shape
         rows = support.to(logits.device).expand(B, A, 3)
-        shift = None if signal is None else self.taken(self.shifts(signal), actions)
+        shift = None
+        if signal is not None:  # the other branches do not move
+            moved = atom_shift(self.shift, signal, actions[:, 0]).unsqueeze(1)
+            shift = nn.functional.pad(moved, (0, len(self.branches) - 1))
         return c51_loss(
             self.taken(logits, actions),
             p_next,
@@ -178,8 +214,10 @@ class IQNHead(_Branching):
         phi_j(tau) = max(sum_i cos(pi i tau) w_ij + b_j, 0), i from i0;  theta = linear(h * phi)
     Args: dim of the trunk's output; branches; taus; n_cos cosines, from i0 (the paper prints 0,
     whose cosine is constant); trunk_scale multiplies the gradient that enters the trunk, once for
-    all branches. Raises ValueError for taus that do not ascend within (0, 1).
+    all branches. Raises ValueError for taus that do not ascend within (0, 1) and for no cosine.
     """
+
+    tau: Tensor
 
     def __init__(
         self,
@@ -195,7 +233,9 @@ class IQNHead(_Branching):
         super().__init__(branches)
         if list(taus) != sorted(set(taus)) or not taus or taus[0] <= 0 or taus[-1] >= 1:
             raise ValueError(f"taus: got {list(taus)}, expected numbers ascending within (0, 1)")
-        self.trunk_scale = trunk_scale
+        if n_cos < 1:
+            raise ValueError(f"n_cos: got {n_cos}, expected 1 or more")
+        self.trunk_scale, self.taus = trunk_scale, tuple(float(tau) for tau in taus)
         levels = torch.tensor(taus, dtype=torch.float32)
         self.register_buffer("tau", levels, persistent=False)
         waves = torch.arange(i0, i0 + n_cos, dtype=torch.float32)
@@ -205,16 +245,22 @@ class IQNHead(_Branching):
         self.output = nn.Linear(dim, sum(self.branches))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Give theta (B, A, n_tau) from the trunk's output h (B, dim)."""
-        ranked("IQNHead", "h", h, "B dim")
-        h = _scaled(h, self.trunk_scale)
+        """Give theta (B, A, n_tau) from the trunk's output h (B, dim), else ValueError."""
+        h = _scaled(entering("IQNHead", h, self.output.weight), self.trunk_scale)
         phi = torch.relu(self.embedding(self.cosines))
         theta: Tensor = self.output(h.unsqueeze(1) * phi).transpose(1, 2)
         return theta
 
     def q(self, theta: Tensor, level: float = 1.0) -> Tensor:
         """Give (B, A): the mean of the worst share `level`, at 1 the value of an action."""
-        return cvar(theta, self.tau.tolist(), level)
+        return cvar(theta, self.taus, level)
+
+    def _apply(self, *args: Any, **options: Any) -> IQNHead:
+        """Move as modules do; the levels stay in float32, whatever the weights become."""
+        super()._apply(*args, **options)
+        if self.tau.dtype is not torch.float32 and not self.tau.is_meta:
+            self.tau = torch.tensor(self.taus, dtype=torch.float32, device=self.tau.device)
+        return self
 
     def loss(
         self,

@@ -69,10 +69,43 @@ def cvar(theta: Tensor, tau: Sequence[float] = TAUS, level: float = 1.0) -> Tens
     """
     if not 0 < level <= 1:
         raise ValueError(f"cvar: got level {level}, expected more than 0 and at most 1")
+    if theta.ndim < 1 or theta.shape[-1] != len(tau):
+        raise ValueError(f"cvar: got theta {tuple(theta.shape)}, expected (..., {len(tau)})")
+    value: Tensor = _cvar(*alike(theta), list(tau), level)
+    return value
+
+
+def _cells(tau: Sequence[float], level: float) -> list[float]:
+    """Give each quantile's share of the worst outcomes: cells end halfway between the levels."""
     inner = [(low + high) / 2 for low, high in pairwise(tau)]
     edges = [0.0, *inner, 1.0]
-    cells = [max(0.0, min(high, level) - low) / level for low, high in pairwise(edges)]
-    return (theta * theta.new_tensor(cells)).sum(-1)
+    return [max(0.0, min(high, level) - low) / level for low, high in pairwise(edges)]
+
+
+def _plain_cvar(theta: Tensor, tau: Sequence[float], level: float) -> Tensor:
+    cells = _cells(tau, level)
+    return sum((theta[..., i] * cells[i] for i in range(1, len(cells))), theta[..., 0] * cells[0])
+
+
+def _fast_cvar(theta: Tensor, tau: Sequence[float], level: float) -> Tensor | Refused:
+    if tuple(tau) != TAUS:
+        return Refused(f"the kernel is for quantiles at {TAUS}")
+    value = _fake_cvar(theta, tau, level)
+    rows, worst = theta.contiguous().view(-1, len(TAUS)), theta.new_full((1,), level)
+    refused = launch("dqn.cvar", rows, worst, value.view(-1))
+    return value if refused is None else refused
+
+
+def _fake_cvar(theta: Tensor, tau: Sequence[float], level: float) -> Tensor:
+    return theta.new_empty(theta.shape[:-1])
+
+
+def _keep_cvar(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.cells = _cells(*inputs[1:])
+
+
+def _backward_cvar(ctx: Any, d: Tensor) -> tuple[Tensor, None, None]:
+    return torch.stack([d * cell for cell in ctx.cells], -1), None, None
 
 
 def _plain(theta: Tensor, target: Tensor, tau: Tensor, weight: Tensor, kappa: float) -> _Outputs:
@@ -120,3 +153,10 @@ _loss = operator(
     fake=_fake,
 )
 torch.library.register_autograd("trueup::iqn_loss", _backward, setup_context=_keep)
+_cvar = operator(
+    "cvar(Tensor theta, float[] tau, float level) -> Tensor",
+    _plain_cvar,
+    fast=_fast_cvar,
+    fake=_fake_cvar,
+)
+torch.library.register_autograd("trueup::cvar", _backward_cvar, setup_context=_keep_cvar)

@@ -25,8 +25,9 @@ def select_variables(
     reading alone. Differentiable in x, W and b, once. Raises ValueError for shapes that do not fit.
     """
     ranked("select_variables", "x", x, "B D")
-    D = x.shape[1]
-    expect("select_variables", W=(W, (6, D)), b=(b, (6,)), bounds=(bounds, (7,)))
+    ranked("select_variables", "W", W, "6 D")
+    rows, D = x.shape[0], W.shape[1]
+    expect("select_variables", x=(x, (rows, D)), W=(W, (6, D)), b=(b, (6,)), bounds=(bounds, (7,)))
     out, w = _forward(*alike(x, W, b), bounds.int(), sigma)
     return out, w
 

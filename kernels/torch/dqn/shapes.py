@@ -43,3 +43,25 @@ def ranked(name: str, argument: str, tensor: Tensor, axes: str) -> None:
 def contiguous(*tensors: Tensor) -> list[Tensor]:
     """Give the tensors as kernels read them."""
     return [tensor.contiguous() for tensor in tensors]
+
+
+def flat(*tensors: Tensor) -> list[Tensor]:
+    """Give the tensors as kernels of one axis read them."""
+    return [tensor.contiguous().view(-1) for tensor in tensors]
+
+
+def numbered(tensor: Tensor) -> Tensor:
+    """Give whole numbers as kernels read them, in int32, without a gradient."""
+    return tensor.detach().int()
+
+
+def entering(name: str, x: Tensor, weight: Tensor, axes: str = "B dim") -> Tensor:
+    """Give a layer's input in the dtype of its weight; ValueError where the shape does not fit it.
+
+    The last axis of x is that of the weight (out, dim). Autocast sees the same weights.
+    """
+    argument = "h" if name.endswith("Head") else "x"
+    if x.ndim != len(axes.split()) or x.shape[-1] != weight.shape[-1]:
+        wanted = ", ".join([*axes.split()[:-1], str(weight.shape[-1])])
+        raise ValueError(f"{name}: got {argument} {tuple(x.shape)}, expected ({wanted})")
+    return x.to(weight.dtype)
