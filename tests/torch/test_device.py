@@ -108,3 +108,12 @@ def test_a_contract_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="No such file"):
         load_contract(tmp_path / "none.toml")
     assert isinstance(load_contract(CONTRACTS[0]), Contract)
+
+
+def test_an_axis_is_found_where_no_extent_is_it_alone() -> None:
+    """A tree over C leaves has 2 * C nodes."""
+    contract = load_contract(contract_path("dqn.sum_tree_sample"))
+    shapes = {"tree": (134,), "u": (3,), "index": (3,), "probability": (3,)}
+    assert contract.sizes(shapes) == {"C": 67, "B": 3}
+    with pytest.raises(ContractError, match="no shape gives the axis C"):
+        contract.sizes(shapes | {"tree": (135,)})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import trueup.kernels
-from trueup.contracts.expressions import evaluate
+from trueup.contracts.expressions import evaluate, parse
 
 KERNELS = Path(trueup.kernels.__file__).resolve().parent
 BUFFERS = ("in", "out", "inout", "workspace")
@@ -86,6 +86,7 @@ class Contract:
             for extent, size in zip(arg.shape, shape, strict=True):
                 if extent in self.axes:
                     sizes.setdefault(extent, int(size))
+        self._solve(sizes, shapes)
         missing = [axis for axis in self.axes if axis not in sizes]
         if missing:
             raise ContractError(f"{self.id}: no shape gives the axis {', '.join(missing)}")
@@ -97,6 +98,18 @@ class Contract:
                     f"expected {_show(arg)} = {expected}"
                 )
         return sizes
+
+    def _solve(self, sizes: dict[str, int], shapes: Mapping[str, Sequence[int]]) -> None:
+        """Find the axes that no extent is by itself, from extents linear in one, such as 2 * C."""
+        for axis in (axis for axis in self.axes if axis not in sizes):
+            for arg in (arg for arg in self.given() if arg.role in BUFFERS):
+                for extent, size in zip(arg.shape, shapes[arg.name], strict=True):
+                    if parse(extent).names != {axis}:
+                        continue
+                    base = evaluate(extent, {axis: 0})
+                    step = evaluate(extent, {axis: 1}) - base
+                    if step and (size - base) % step == 0:
+                        sizes.setdefault(axis, (size - base) // step)
 
     def outside(self, sizes: Mapping[str, int]) -> str | None:
         """Say which size the contract does not allow, or None."""
