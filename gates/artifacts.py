@@ -38,13 +38,13 @@ def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector
     A file that is named itself has the kind of the first pattern that fits its name, and is
     telemetry if none does.
     """
-    if not path.exists() and not path.is_symlink():
+    if not os.path.lexists(path):
         raise Unreadable(
             "does not exist", where=name, expected="a run directory or a telemetry file",
-            fix="check the path",
+            fix="check the path, and that its folder may be searched",
         )  # fmt: skip
-    if not path.is_dir():
-        size = path.stat().st_size if path.exists() else 0
+    if not os.path.isdir(path):  # unlike those of pathlib, it takes what cannot be looked at
+        size = path.stat().st_size if os.path.exists(path) else 0
         return [Found(path, name, kind_of(path.name, profile) or "telemetry", size)]
     root = Path(os.path.realpath(path))
     found: list[Found] = []
@@ -55,13 +55,14 @@ def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector
         target = Path(os.path.realpath(root / relative))
         if not target.is_relative_to(root):
             collector.of_kind("link_out", _join(name, relative), Where(), f"a link to {target}")
-        elif target.is_file() and all(target != other.path for other in found):
+        elif os.path.isfile(target) and all(target != other.path for other in found):
             found.append(Found(target, _join(name, relative), kind, target.stat().st_size))
     if not found:
         patterns = [p for artifact in profile.artifacts for p in artifact.patterns]
+        others = [f"{one.got} ({one.summary})" for one in collector.findings()]
         raise Unreadable(
             "holds no artifact of this profile", where=name,
-            got="only links that lead out of it" if collector.findings() else "no matching file",
+            got=others[0] if others else "no matching file",
             expected=f"a file that matches one of {', '.join(patterns)}",
             fix="name the file itself, or add its pattern to the profile",
         )  # fmt: skip
@@ -108,7 +109,13 @@ def _fits(relative: str, pattern: str) -> bool:
 def _files(root: Path, name: str, collector: Collector) -> Iterator[str]:
     """Relative paths in sorted order; directories behind a link are not entered."""
     count = 0
-    for folder, folders, names in os.walk(root, followlinks=False):
+
+    def closed(error: OSError) -> None:
+        inner = os.path.relpath(error.filename, root)
+        got = error.strerror or str(error)
+        collector.of_kind("not_searched", _join(name, inner), Where(), got)
+
+    for folder, folders, names in os.walk(root, followlinks=False, onerror=closed):
         relative = os.path.relpath(folder, root)
         depth = 0 if relative == "." else relative.count(os.sep) + 1
         linked = [one for one in folders if os.path.islink(os.path.join(folder, one))]

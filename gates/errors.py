@@ -23,6 +23,7 @@ class GateError(Exception):
         self, what: str, *, where: str = "", got: str = "", expected: str = "", fix: str = ""
     ) -> None:
         """Keep the parts for reports, and join them into one readable message."""
+        where, got = (text.replace("\n", "\\n") for text in (where, got))  # a name may hold one
         self.what, self.where, self.got, self.expected, self.fix = what, where, got, expected, fix
         head = f"{where}: {what}" if where else what
         parts = [head]

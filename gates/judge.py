@@ -85,12 +85,13 @@ def _judge(
 ) -> Verdict:
     """Judge what lies at a local path, under the name that reports give it."""
     found = find_artifacts(where, name, profile, collector)
-    run = Run(where if where.is_dir() else where.parent, name, profile, found)
+    whole = os.path.isdir(where)
+    run = Run(where if whole else where.parent, name, profile, found)
     judged = _Parts()
     _tables(run, judged, collector, progress, how)
     outcomes = _documents(run, judged, collector, how.limits)
     _refusals(judged, collector)
-    if where.is_dir():
+    if whole:
         _missing(run, collector)
     return _verdict(run, judged, outcomes, collector)
 

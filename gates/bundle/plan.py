@@ -95,7 +95,7 @@ def _artifacts(source: Path, profile: Profile) -> dict[Path, str]:
 def _files(root: Path) -> list[tuple[str, Path]]:
     """Every file that is not hidden, with what it is: a link stands for the file it leads to."""
     found: list[tuple[str, Path]] = []
-    for folder, folders, names in os.walk(root, followlinks=False):
+    for folder, folders, names in os.walk(root, followlinks=False, onerror=_closed):
         relative = os.path.relpath(folder, root)
         lead = "" if relative == "." else f"{relative}/"
         folders[:] = sorted(one for one in folders if not one.startswith("."))
@@ -112,6 +112,13 @@ def _files(root: Path) -> list[tuple[str, Path]]:
                 fix="bundle a directory that holds one run",
             )  # fmt: skip
     return found
+
+
+def _closed(error: OSError) -> None:
+    raise BundleError(
+        "cannot be looked into", where=str(error.filename), got=error.strerror or str(error),
+        fix="give leave to read it, or move it out of the run",
+    )  # fmt: skip
 
 
 def _fits(path: str, pattern: str) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from trueup.gates.catalogue.kinds import kinds
 from trueup.gates.documents.model import Document
 from trueup.gates.documents.schema import breaks
 from trueup.gates.errors import Unreadable
 from trueup.gates.layout.model import LayoutFile, SlotEntry, TensorEntry
 from trueup.gates.read.documents.read import load_document
-from trueup.gates.read.limits import Limits
+from trueup.gates.read.limits import Fault, Limits
 
 _LIMITS = Limits(max_document=16 << 20, max_nodes=500_000)  # 100,000 slots or tensors, and more
 # Constants of a layout are int where they count words, and 64 bits where they count bytes.
@@ -37,11 +38,7 @@ def read_checked(path: Path, shown: str, schema: str, what: str) -> Document:
     """A TOML file without faults that fits its schema; raises `Unreadable` otherwise."""
     document, faults = load_document(path, shown, "layout", limits=_LIMITS)
     if faults:
-        first = faults[0]
-        raise Unreadable(
-            f"is not fit to be read ({first.kind.removeprefix('document_').replace('_', ' ')})",
-            where=f"{shown}:{first.line or ''}".rstrip(":"), got=first.got, fix="correct the file",
-        )  # fmt: skip
+        raise unfit(faults[0], shown)
     problems = breaks(document.data, schema)
     if problems:
         # A key that was misspelt says more than the one that is missing for it.
@@ -52,6 +49,16 @@ def read_checked(path: Path, shown: str, schema: str, what: str) -> Document:
             got=f"{told.got}{more}", expected=told.expected, fix=told.fix,
         )  # fmt: skip
     return document
+
+
+def unfit(fault: Fault, shown: str) -> Unreadable:
+    """What to say of a file of which nothing is taken because of a fault of its text."""
+    kind = kinds()[fault.kind]
+    said = fault.kind.removeprefix("document_").replace("_", " ")
+    return Unreadable(
+        f"is not fit to be read ({said})", where=f"{shown}:{fault.line or ''}".rstrip(":"),
+        got=fault.got, expected=kind.expected, fix=kind.fix,
+    )  # fmt: skip
 
 
 def _layout(document: Document, name: str) -> LayoutFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from trueup.gates.collector import Collector
 from trueup.gates.documents.model import Document
 from trueup.gates.errors import Unreadable
 from trueup.gates.findings import Where, show
+from trueup.gates.layout.load import unfit
 from trueup.gates.layout.model import LayoutFile
 from trueup.gates.read.documents.read import load_document
 
@@ -36,10 +38,11 @@ def read_stored(path: Path, name: str, layout: LayoutFile, collector: Collector)
     Sizes that are stored beside it are held against the layout; no tensor is read. Raises
     `Unreadable` if the file is none of these.
     """
-    if not path.exists():
+    if not os.path.isfile(path):
+        what = "is not a regular file" if os.path.lexists(path) else "does not exist"
         raise Unreadable(
-            "does not exist", where=name, expected="a .safetensors file, a .json sidecar or a dump",
-            fix="check the path",
+            what, where=name, expected="a .safetensors file, a .json sidecar or a dump",
+            fix="check the path, and that its folder may be searched",
         )  # fmt: skip
     suffix = path.suffix.lower()
     if suffix == ".safetensors":
@@ -51,6 +54,8 @@ def read_stored(path: Path, name: str, layout: LayoutFile, collector: Collector)
 
 def _document(path: Path, name: str, kind: str, collector: Collector) -> Document:
     document, faults = load_document(path, name, kind)
+    if document.data is None and faults:
+        raise unfit(faults[0], name)
     for fault in faults:
         collector.of_fault(name, fault)
     if not isinstance(document.data, dict):
@@ -108,7 +113,7 @@ def _parsed(value: Any, name: str, where: Where, collector: Collector) -> int | 
 def _dump(path: Path, name: str, layout: LayoutFile, collector: Collector) -> Stored:
     """The last eight bytes of the bus: two little-endian words, low half first."""
     size = path.stat().st_size
-    if not path.is_file() or size % 4 or size < 8:
+    if size % 4 or size < 8:
         raise Unreadable(
             "is no dump of the bus", where=name, got=f"{size} bytes",
             expected="float32 words in little-endian order, two or more",
@@ -118,7 +123,13 @@ def _dump(path: Path, name: str, layout: LayoutFile, collector: Collector) -> St
     if words != layout.total:
         got = f"{words} words, the layout has {layout.total}"
         collector.of_kind("layout_size_stored", name, Where(), got)
-    with path.open("rb") as file:
-        file.seek(size - 8)
-        lane0, lane1 = struct.unpack("<2I", file.read(8))
+    try:
+        with path.open("rb") as file:
+            file.seek(size - 8)
+            lane0, lane1 = struct.unpack("<2I", file.read(8))
+    except (OSError, struct.error) as error:  # no leave to read it, or it was cut meanwhile
+        raise Unreadable(
+            "cannot be read", where=name, got=str(getattr(error, "strerror", None) or error),
+            fix="check its permissions, and that nobody writes to it",
+        ) from None  # fmt: skip
     return Stored(name, _DUMP, lane1 << 32 | lane0, Where(byte=size - 8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -54,7 +55,7 @@ def _fits(parts: tuple[str, ...], glob: tuple[str, ...]) -> bool:
 def load_config(path: Path) -> Config:
     """The settings. Raises `Unreadable` with file, line and key if they are not as expected."""
     document = read_checked(path, str(path), "source/lint", "settings of the source gates")
-    root = path.parent.resolve()
+    root = Path(os.path.realpath(path.parent))
     names = document.data.get("names", {})
     retired = list(names.get("retired", ()))
     if "layout" in names:
@@ -64,8 +65,8 @@ def load_config(path: Path) -> Config:
 
 def inside(root: Path, relative: str, said_by: str) -> Path:
     """A file that settings name: under their own folder, and there."""
-    path = (root / relative).resolve()
-    if not path.is_relative_to(root) or not path.is_file():
+    path = Path(os.path.realpath(root / relative))
+    if not path.is_relative_to(root) or not os.path.isfile(path):
         raise Unreadable(
             "names a file that is not there", where=said_by, got=relative,
             expected="a file under the folder of these settings", fix="correct the path",
@@ -75,8 +76,9 @@ def inside(root: Path, relative: str, said_by: str) -> Path:
 
 def find_config(start: Path) -> Path | None:
     """The nearest lint.toml, from a path upwards."""
-    folder = start.resolve() if start.is_dir() else start.resolve().parent
+    whole = Path(os.path.realpath(start))
+    folder = whole if os.path.isdir(whole) else whole.parent
     for one in (folder, *folder.parents):
-        if (one / NAME).is_file():
+        if os.path.isfile(one / NAME):
             return one / NAME
     return None

@@ -33,12 +33,15 @@ def find_files(paths: Iterable[str], config: Config, *, excluded_ok: bool = Fals
     found, closed, excluded = dict[Path, None](), list[tuple[str, str]](), 0
     for path in named:
         start = Path(path)
-        if not os.path.exists(start):  # false as well for what no path can be
+        is_file = os.path.isfile(start)
+        if not path or not (is_file or os.path.isdir(start)):  # false for what no path can be, too
+            there = path and os.path.lexists(start)
             raise Unreadable(
-                "does not exist", where=path, expected="a file or a folder of source",
-                fix="check the path",
+                "is neither a file nor a folder" if there else "does not exist",
+                where=path or "an empty path", expected="a file or a folder of source",
+                fix="check the path, and that its folder may be searched",
             )  # fmt: skip
-        for file in [start] if start.is_file() else under(start, config, closed):
+        for file in [start] if is_file else under(start, config, closed):
             if kind_of(file.name) is None:
                 continue
             if config.excluded(relative(file, config)):
@@ -58,7 +61,7 @@ def find_files(paths: Iterable[str], config: Config, *, excluded_ok: bool = Fals
 
 def relative(file: Path, config: Config) -> str:
     """The path from the folder of the settings, with slashes; the path itself if it is outside."""
-    whole = file.resolve()
+    whole = Path(os.path.realpath(file))
     if whole.is_relative_to(config.root):
         return whole.relative_to(config.root).as_posix()
     return file.as_posix()

@@ -89,7 +89,7 @@ def test_settings_are_found_upwards_or_given(source: Path, tmp_path: Path) -> No
         (["no/such"], "does not exist"),
         ([".", "--config", "no.toml"], "no.toml"),
         ([], "SRC"),
-        ([""], "no source to judge"),
+        ([""], "an empty path"),
     ],
 )
 def test_a_call_that_cannot_be_served_exits_with_2(

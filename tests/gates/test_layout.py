@@ -107,6 +107,7 @@ def test_an_equal_layout_has_no_difference() -> None:
     [
         ("", "is empty"),
         ("[[slot]]\nname = 'A'\n", "index"),
+        ("retired = ['\u0410']\n[[slot]]\nname = 'A'\nindex = 0\nlength = 1\n", "capitals"),
         ("[[slot]]\nname = 'a'\nindex = 0\nlength = 1\n", "capitals"),
         ("[[slot]]\nname = 'A'\nindex = -1\nlength = 1\n", "slot"),
         ("[[slot]]\nname = 'A'\nindex = 0\nlength = 0\n", "slot"),

@@ -100,9 +100,9 @@ def crash(error: BaseException) -> int:
 
 def complain(message: str) -> None:
     """Say on stderr why something could not be judged."""
-    from trueup.render.clean import printable
+    from trueup.render.clean import no_command, printable
 
-    _say(f"trueup: {printable(message)}")
+    _say(no_command(f"trueup: {printable(message)}"))
 
 
 def _say(text: str) -> None:

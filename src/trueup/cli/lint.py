@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,7 +40,7 @@ def lint(
     from trueup.gates.source.judge import lint as judge
 
     found = config or find_config(Path(paths[0]))
-    settings = Config(Path(paths[0]).resolve()) if found is None else load_config(found)
+    settings = Config(Path(os.path.realpath(paths[0]))) if found is None else load_config(found)
     with lint_progress() as progress:
         verdict = judge(paths, settings, progress=progress, jobs=jobs)
     code = PASSED if verdict.passed else NOT_PASSED

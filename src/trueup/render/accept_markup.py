@@ -15,7 +15,7 @@ from trueup.render.accept_text import (
     held_words,
     place_of,
 )
-from trueup.render.clean import printable
+from trueup.render.clean import no_command, printable
 from trueup.render.counts import plural
 from trueup.render.markdown import LARGEST, code, words
 
@@ -117,4 +117,4 @@ def _say(case: ET.Element, kind: str, text: str) -> None:
     safe = printable(text)
     if kind != "system-out":
         element.set("message", safe.partition("\n")[0])
-    element.text = safe
+    element.text = no_command(safe)

@@ -24,6 +24,15 @@ def printable(text: object) -> str:
     return _UNSAFE.sub(_escape, str(text)).replace("##[", "#\\x23[")
 
 
+# The log of a CI system takes a line that begins so, after any blanks, for a command of its own.
+_COMMAND = re.compile(r"^(\s*)::", re.MULTILINE)
+
+
+def no_command(text: str) -> str:
+    """Escape what begins a line of output and would be obeyed instead of shown."""
+    return _COMMAND.sub(r"\1\\x3a:", text)
+
+
 def one_line(text: object) -> str:
     """Make `text` printable, with line breaks and tabs shown as spaces."""
     return " ".join(printable(text).split())

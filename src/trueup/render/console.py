@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO
+from typing import IO, Any, cast
 
 from rich.console import Console, RenderableType
 
+from trueup.render.clean import no_command
+
 _WIDEST = 4000
+
+
+class _Plain:
+    """A stream whose lines are read by people and by CI systems, none of them as a command."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write lines that have been escaped."""
+        return self._stream.write(no_command(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class _Console(Console):
@@ -25,7 +41,7 @@ def console(stream: IO[str] | None = None) -> Console:
     terminal = file.isatty()
     plain = not terminal or bool(os.environ.get("NO_COLOR"))
     return _Console(
-        file=file,
+        file=file if terminal else cast("IO[str]", _Plain(file)),
         force_terminal=terminal,
         color_system=None if plain else "auto",
         no_color=plain,

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from trueup.gates.findings import RuleOutcome
 from trueup.oracle.verdict import ContractVerdict, LaneVerdict, Outcome, Verification
-from trueup.render.clean import printable
+from trueup.render.clean import no_command, printable
 from trueup.render.counts import counted
 from trueup.render.findings import Origin, alike, finding_text, headline
 from trueup.render.gate_text import group_lines, waiver_title
@@ -139,7 +139,7 @@ def _set(element: ET.Element, **attributes: str) -> None:
 
 
 def _text(element: ET.Element, text: str) -> None:
-    element.text = printable(text)
+    element.text = no_command(printable(text))
 
 
 def _finish(*suites: ET.Element) -> str:
