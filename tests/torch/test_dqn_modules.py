@@ -173,22 +173,125 @@ def test_the_gate_of_experts() -> None:
     assert gate.balance(torch.eye(8)[[3] * B]).item() == pytest.approx(8.0)
 
 
-def test_modules_compile_and_keep_their_state() -> None:
-    torch.compiler.reset()
-    grn, head = t.GatedResidual(DIM), t.C51Head(DIM, ATOMS)
-
-    def run(x: Tensor) -> Tensor:
-        return head(grn(x))
-
-    x = torch.randn(B, DIM)
-    compiled = torch.compile(run, backend="aot_eager", fullgraph=True)
-    assert torch.equal(compiled(x), run(x))
+def test_a_head_keeps_its_state() -> None:
+    head, x = t.C51Head(DIM, ATOMS), torch.randn(B, DIM)
     other = t.C51Head(DIM, ATOMS)
     assert set(other.state_dict()) == {
         "shift", "value.weight", "value.bias", "advantage.weight", "advantage.bias",
     }  # fmt: skip
     other.load_state_dict(head.state_dict())
     assert torch.equal(other(x), head(x))
+
+
+SHAPES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "C51Head": (lambda: t.C51Head(DIM, ATOMS), (B, DIM)),
+    "IQNHead": (lambda: t.IQNHead(DIM), (B, DIM)),
+    "GatedResidual": (lambda: t.GatedResidual(DIM, 8), (B, DIM)),
+    "VariableSelection": (lambda: t.VariableSelection(128), (B, 128)),
+    "SelectiveScan": (lambda: t.SelectiveScan(DIM, 2, 3, 4), (B, 9, DIM)),
+    "MoEGate": (lambda: t.MoEGate(DIM), (B, DIM)),
+}
+
+
+def first(returned: Any) -> Tensor:
+    out: Tensor = returned[0] if isinstance(returned, tuple) else returned
+    return out
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_modules_take_another_precision(name: str, dtype: torch.dtype) -> None:
+    """In the input, in the weights, in one of them; gradients have the weights' dtype."""
+    make, shape = SHAPES[name]
+    module, x = make(), torch.randn(shape)
+    want = first(module(x))
+    close: dict[str, float] = {"rtol": 0.05, "atol": 0.1}
+    torch.testing.assert_close(first(module(x.to(dtype))).float(), want, **close)
+    module.to(dtype)
+    for given in (x, x.to(dtype)):
+        out = first(module(given))
+        torch.testing.assert_close(out.float(), want, **close)
+    out.float().square().sum().backward()
+    for key, parameter in module.named_parameters():
+        if key != "shift":  # moves no logit
+            assert parameter.grad is not None, key
+            assert parameter.grad.dtype is dtype
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_state_dict_is_all_that_a_module_made_of_nothing_needs(name: str) -> None:
+    """Buffers that follow from the arguments survive the meta device and a cast."""
+    make, shape = SHAPES[name]
+    module, x = make(), torch.randn(shape)
+    with torch.device("meta"):
+        other = make()
+    other.to_empty(device="cpu").load_state_dict(module.state_dict())
+    assert torch.equal(first(other(x)), first(module(x)))
+    module.bfloat16().float()
+    for key, value in module.named_buffers():
+        assert torch.equal(value, other.get_buffer(key)), key
+
+
+def test_levels_stay_in_float32_where_weights_do_not() -> None:
+    head = t.IQNHead(DIM).bfloat16()
+    assert head.tau.tolist() == torch.tensor([0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
+    theta = torch.tensor([-3.0, -1, 0, 1, 2]).expand(B, 13, 5)
+    torch.testing.assert_close(head.q(theta, 0.25), torch.full((B, 13), -2.2))
+    assert t.IQNHead(DIM).double().cosines.dtype is torch.float64
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_modules_tell_a_wrong_input_at_once(name: str) -> None:
+    make, shape = SHAPES[name]
+    module, width = make(), shape[-1]
+    for wrong in ((*shape[:-1], width + 1), (width,), (2, *shape)):
+        with pytest.raises(ValueError, match=r"got [hx] \(.*, expected \(.*\)"):
+            module(torch.randn(wrong))
+    with pytest.raises(ValueError, match=r"of torch\.int32, expected a floating dtype"):
+        module(torch.ones(shape, dtype=torch.int32))
+    assert first(module(torch.randn(0, *shape[1:]))).shape[0] == 0
+
+
+def test_an_action_of_another_branch_is_told() -> None:
+    """Magnitude 3 would be the first order type."""
+    head, h = head_and_trunk()
+    chosen = actions()
+    chosen[2, 1] = 3
+    with pytest.raises(ValueError, match="action 3 of branch 1 at row 2, expected 0 to 2"):
+        head.taken(head(h), chosen)
+
+
+def test_thompson_sampling_moves_with_the_shift() -> None:
+    head, _ = head_and_trunk()
+    logits = torch.zeros(B, 13, ATOMS)
+    u, support = torch.full((B, 4), 0.5), t.support_of(-1.0, 1.0, ATOMS)
+    signal = torch.linspace(-1, 1, B)
+    drawn = head.sample(logits, support, u, signal)
+    torch.testing.assert_close(drawn.sampled, signal[:, None] * head.shift.detach())
+    assert drawn.action.tolist() == [0, 0, 0, 2, 2]  # equal ones: the first
+    assert head.sample(logits, support, u).action.tolist() == [0] * B
+
+
+def test_a_step_compiles_whole() -> None:
+    torch.compiler.reset()
+    trunk, (head, h) = t.GatedResidual(DIM), head_and_trunk()
+    signal, support = torch.linspace(-1, 1, B), t.support_of(-2.03, 2.01, ATOMS)
+    p_next, chosen = torch.softmax(torch.randn(B, 4, ATOMS), -1), actions()
+    rows = torch.randn(B, 4), torch.full((B, 4), 0.9), ONES
+
+    def step(h: Tensor) -> Any:
+        told = head.loss(head(trunk(h)), chosen, p_next, support, support, *rows, signal=signal)
+        return told.total
+
+    grads = []
+    for run in (step, torch.compile(step, backend="aot_eager", fullgraph=True)):
+        run(h).backward()
+        parameters = [*trunk.parameters(), *head.parameters()]
+        grads.append([item.grad for item in parameters])
+        for parameter in parameters:
+            parameter.grad = None
+    for one, two in zip(*grads, strict=True):
+        torch.testing.assert_close(one, two)
 
 
 def test_autocast_leaves_the_losses_in_float32() -> None:
@@ -213,9 +316,25 @@ def test_autocast_leaves_the_losses_in_float32() -> None:
         (lambda: t.GatedResidual(3, eps=0.0), "expected a positive number"),
         (lambda: t.GatedResidual(3, multiply="bf16"), "expected one of f32, tf32"),
         (lambda: t.VariableSelection(100), "expected 7 ascending within"),
-        (lambda: t.SelectiveScan(3, heads=0), "too small"),
+        (lambda: t.SelectiveScan(3, heads=0), "got heads 0, expected 1 or more"),
+        (lambda: t.C51Head(0), "C51Head: got dim 0, expected 1 or more"),
+        (lambda: t.IQNHead(3, n_cos=0), "IQNHead: got n_cos 0, expected 1 or more"),
+        (lambda: t.GatedResidual(3, 0), "GatedResidual: got dim 0, expected 1 or more"),
+        (lambda: t.SelectiveScan(3, dt_min=0.0), "expected 0 < dt_min <= dt_max"),
+        (
+            lambda: t.C51Head(3, 5).q(torch.ones(2, 13, 5), torch.ones(12, 3)),
+            r"got support \(12, 3\), expected \(2, 13, 3\)",
+        ),
+        (
+            lambda: t.C51Head(3).greedy(torch.ones(2, 12)),
+            r"got q \(2, 12\), expected \(2, 13\)",
+        ),
+        (
+            lambda: t.C51Head(3).shifts(torch.ones(2, 1)),
+            r"got signal \(2, 1\), expected \(B\)",
+        ),
         (lambda: t.SelectiveScan(3)(torch.ones(2, 3)), r"got x \(2, 3\), expected \(B, T, 3\)"),
-        (lambda: t.MoEGate(3, 0), "experts 0"),
+        (lambda: t.MoEGate(3, 0), "got experts 0, expected 1 or more"),
         (
             lambda: t.C51Head(3, branches=(4, 3)).taken(torch.ones(2, 7), torch.ones(2, 4)),
             r"got actions \(2, 4\), expected \(2, 2\)",

@@ -12,7 +12,7 @@ from trueup.kernels.torch.dqn.experts import moe_balance, moe_gate, moe_mixture
 from trueup.kernels.torch.dqn.grn import EPS, MULTIPLY, gated_residual
 from trueup.kernels.torch.dqn.scan import selective_scan
 from trueup.kernels.torch.dqn.selection import BOUNDS, select_variables
-from trueup.kernels.torch.dqn.shapes import entering
+from trueup.kernels.torch.dqn.shapes import Constant, entering, sized
 from trueup.kernels.torch.ops.registry import one_of
 
 
@@ -39,18 +39,24 @@ class GatedResidual(nn.Module):
         eps: float = EPS,
         multiply: str = "f32",
     ) -> None:
-        """Make the tensors; ValueError for another `multiply` or an eps that is not positive."""
+        """Make the tensors; ValueError for another `multiply` and for what is not positive."""
         super().__init__()
         one_of("multiply", multiply, MULTIPLY)
         if not 0 < eps < math.inf:
             raise ValueError(f"eps: got {eps}, expected a positive number")
-        dim = dim or dim_in
-        hidden = hidden or dim
+        dim = dim_in if dim is None else dim
+        hidden = dim if hidden is None else hidden
+        sized("GatedResidual", dim_in=dim_in, dim=dim, hidden=hidden)
         self.eps, self.multiply = eps, multiply
         self.W_a, self.b_a = _xavier(hidden, dim_in), nn.Parameter(torch.zeros(hidden))
         self.W_b, self.b_b = _xavier(2 * dim, hidden), nn.Parameter(torch.zeros(2 * dim))
         self.gamma, self.beta = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
         self.W_res = _xavier(dim, dim_in) if dim != dim_in else None
+
+    def extra_repr(self) -> str:
+        """Tell the sizes."""
+        (hidden, dim_in), dim = self.W_a.shape, self.gamma.shape[0]
+        return f"dim_in={dim_in}, dim={dim}, hidden={hidden}, multiply={self.multiply!r}"
 
     def forward(self, x: Tensor) -> Tensor:
         """Give (B, dim) from x (B, dim_in); ValueError for another shape."""
@@ -60,7 +66,7 @@ class GatedResidual(nn.Module):
         )  # fmt: skip
 
 
-class VariableSelection(nn.Module):
+class VariableSelection(Constant):
     """Weigh six groups of features by one softmax of a linear gate.
 
     Args: dim of the features; bounds, 7 ascending: group g is [bounds[g], bounds[g + 1]), features
@@ -73,9 +79,17 @@ class VariableSelection(nn.Module):
         super().__init__()
         if len(bounds) != 7 or list(bounds) != sorted(bounds) or bounds[0] < 0 or bounds[6] > dim:
             raise ValueError(f"bounds: got {list(bounds)}, expected 7 ascending within [0, {dim}]")
-        self.sigma = sigma
+        self.sigma, self.ends = sigma, tuple(int(bound) for bound in bounds)
         self.W, self.b = nn.Parameter(torch.zeros(6, dim)), nn.Parameter(torch.zeros(6))
-        self.register_buffer("bounds", torch.tensor(bounds, dtype=torch.int32), persistent=False)
+        self.keep_constants()
+
+    def constants(self) -> dict[str, Tensor]:
+        """Give `bounds`."""
+        return {"bounds": torch.tensor(self.ends, dtype=torch.int32)}
+
+    def extra_repr(self) -> str:
+        """Tell the groups."""
+        return f"dim={self.W.shape[1]}, bounds={self.ends}, sigma={self.sigma}"
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Give the scaled features (B, dim) and the groups' weights (B, 6), which are detached."""
@@ -101,10 +115,10 @@ class SelectiveScan(nn.Module):
     ) -> None:
         """Make the projections, the rates and the skip."""
         super().__init__()
-        if min(dim, heads, head_dim, state) < 1 or not 0 < dt_min <= dt_max:
+        sized("SelectiveScan", dim=dim, heads=heads, head_dim=head_dim, state=state)
+        if not 0 < dt_min <= dt_max:
             raise ValueError(
-                f"SelectiveScan: got dim {dim}, heads {heads}, head_dim {head_dim}, state {state}, "
-                f"dt from {dt_min} to {dt_max}: too small"
+                f"SelectiveScan: got dt from {dt_min} to {dt_max}, expected 0 < dt_min <= dt_max"
             )
         self.sizes = (heads * head_dim, heads, state, state)
         self.project = nn.Linear(dim, sum(self.sizes), bias=False)
@@ -138,10 +152,14 @@ class MoEGate(nn.Module):
     def __init__(self, dim: int, experts: int = 8, hidden: int = 64) -> None:
         """Make the layers: matrices by Xavier, biases 0."""
         super().__init__()
-        if min(dim, experts, hidden) < 1:
-            raise ValueError(f"MoEGate: got dim {dim}, experts {experts}, hidden {hidden}")
+        sized("MoEGate", dim=dim, experts=experts, hidden=hidden)
         self.W1, self.b1 = _xavier(hidden, dim), nn.Parameter(torch.zeros(hidden))
         self.W2, self.b2 = _xavier(experts, hidden), nn.Parameter(torch.zeros(experts))
+
+    def extra_repr(self) -> str:
+        """Tell the sizes."""
+        (hidden, dim), experts = self.W1.shape, self.W2.shape[0]
+        return f"dim={dim}, experts={experts}, hidden={hidden}"
 
     def forward(self, x: Tensor) -> Tensor:
         """Give the weights of the experts (B, experts) from the state x (B, dim)."""

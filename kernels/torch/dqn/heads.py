@@ -14,7 +14,15 @@ from trueup.kernels.torch.dqn.atoms import expected_q
 from trueup.kernels.torch.dqn.c51 import BRANCH_WEIGHT, C51Loss, c51_loss
 from trueup.kernels.torch.dqn.iqn import TAUS, IQNLoss, cvar, iqn_loss
 from trueup.kernels.torch.dqn.sampling import Drawn, thompson
-from trueup.kernels.torch.dqn.shapes import BRANCHES, entering, expect, ranked
+from trueup.kernels.torch.dqn.shapes import (
+    BRANCHES,
+    Constant,
+    entering,
+    expect,
+    ranked,
+    sized,
+    spread,
+)
 from trueup.kernels.torch.dqn.shift import atom_shift
 from trueup.kernels.torch.ops.registry import operator
 
@@ -47,7 +55,7 @@ torch.library.register_autograd(
 )
 
 
-class _Branching(nn.Module):
+class _Branching(Constant):
     """Actions of all branches one after another, the greedy ones, and those taken."""
 
     def __init__(self, branches: Sequence[int]) -> None:
@@ -55,11 +63,19 @@ class _Branching(nn.Module):
         if not branches or min(branches) < 1:
             raise ValueError(f"branches: got {list(branches)}, expected positive numbers")
         self.branches = tuple(int(size) for size in branches)
+
+    def constants(self) -> dict[str, Tensor]:
+        """Give `starts`, the first action of every branch."""
         starts = [sum(self.branches[:k]) for k in range(len(self.branches))]
-        self.register_buffer("starts", torch.tensor(starts), persistent=False)
+        return {"starts": torch.tensor(starts)}
 
     def greedy(self, q: Tensor) -> Tensor:
-        """Give the best action of every branch, the first of equal ones: (B, A) to (B, 4)."""
+        """Give the best action of every branch, the first of equal ones: (B, A) to (B, 4).
+
+        Raises ValueError for another shape.
+        """
+        ranked("greedy", "q", q, "B A")
+        expect("greedy", q=(q, (q.shape[0], sum(self.branches))))
         parts = q.split(self.branches, 1)
         return torch.stack([part.argmax(1) for part in parts], 1)
 
@@ -96,8 +112,8 @@ class C51Head(_Branching):
 
     Args: dim of the trunk's output; n_atoms; branches, actions of each; trunk_scale multiplies the
     gradient that enters the trunk (1/5, as published for dueling branches); shift, the first W of
-    direction. Raises ValueError for fewer than two atoms, for branches without an action and for a
-    shift of another length than the first branch.
+    direction. Raises ValueError for sizes below 1, for fewer than two atoms, for branches without
+    an action and for a shift of another length than the first branch.
     """
 
     def __init__(
@@ -111,6 +127,7 @@ class C51Head(_Branching):
     ) -> None:
         """Make the value and advantage layers and the shift."""
         super().__init__(branches)
+        sized("C51Head", dim=dim)
         if n_atoms < 2:
             raise ValueError(f"n_atoms: got {n_atoms}, expected 2 or more")
         if len(shift) != self.branches[0]:
@@ -119,6 +136,7 @@ class C51Head(_Branching):
         self.value = nn.Linear(dim, n_atoms)
         self.advantage = nn.Linear(dim, sum(self.branches) * n_atoms)
         self.shift = nn.Parameter(torch.tensor(shift, dtype=torch.float32))
+        self.keep_constants()
 
     def forward(self, h: Tensor) -> Tensor:
         """Give logits (B, A, n_atoms) from the trunk's output h (B, dim), else ValueError."""
@@ -143,7 +161,7 @@ class C51Head(_Branching):
 
         logits (B, A, n_atoms); support (B, A, 3), or what expands to it; signal (B,) or None.
         """
-        rows = support.to(logits.device).expand(*logits.shape[:2], 3)
+        rows = spread("q", "support", support.to(logits.device), (*logits.shape[:2], 3))
         shift = None if signal is None else self.shifts(signal)
         return expected_q(logits, rows, positions=positions, shift=shift)[0]
 
@@ -160,9 +178,9 @@ class C51Head(_Branching):
         logits, support and signal as in `q`; u (B, 4) in [0, 1), one draw for each direction.
         """
         first = self.branches[0]
-        rows = support.to(logits.device).expand(*logits.shape[:2], 3)[:, :first]
+        rows = spread("sample", "support", support.to(logits.device), (*logits.shape[:2], 3))
         shift = None if signal is None else self.shifts(signal)[:, :first]
-        return thompson(logits[:, :first], rows, u, positions=positions, shift=shift)
+        return thompson(logits[:, :first], rows[:, :first], u, positions=positions, shift=shift)
 
     def loss(
         self,
@@ -188,16 +206,18 @@ class C51Head(_Branching):
         the target network. Raises ValueError for shapes that do not fit.
         """
         B, A, _ = logits.shape
-        rows = support.to(logits.device).expand(B, A, 3)
+        rows = spread("loss", "support", support.to(logits.device), (B, A, 3))
+        after = next_support.to(logits.device)
         shift = None
         if signal is not None:  # the other branches do not move
+            expect("loss", signal=(signal, (B,)))
             moved = atom_shift(self.shift, signal, actions[:, 0]).unsqueeze(1)
             shift = nn.functional.pad(moved, (0, len(self.branches) - 1))
         return c51_loss(
             self.taken(logits, actions),
             p_next,
             self.taken(rows, actions),
-            next_support.to(logits.device).expand(B, len(self.branches), 3),
+            spread("loss", "next_support", after, (B, len(self.branches), 3)),
             returns,
             discount,
             weight,
@@ -214,10 +234,8 @@ class IQNHead(_Branching):
         phi_j(tau) = max(sum_i cos(pi i tau) w_ij + b_j, 0), i from i0;  theta = linear(h * phi)
     Args: dim of the trunk's output; branches; taus; n_cos cosines, from i0 (the paper prints 0,
     whose cosine is constant); trunk_scale multiplies the gradient that enters the trunk, once for
-    all branches. Raises ValueError for taus that do not ascend within (0, 1) and for no cosine.
+    all branches. Raises ValueError for sizes below 1 and for taus that do not ascend within (0, 1).
     """
-
-    tau: Tensor
 
     def __init__(
         self,
@@ -233,34 +251,32 @@ class IQNHead(_Branching):
         super().__init__(branches)
         if list(taus) != sorted(set(taus)) or not taus or taus[0] <= 0 or taus[-1] >= 1:
             raise ValueError(f"taus: got {list(taus)}, expected numbers ascending within (0, 1)")
-        if n_cos < 1:
-            raise ValueError(f"n_cos: got {n_cos}, expected 1 or more")
+        sized("IQNHead", dim=dim, n_cos=n_cos)
         self.trunk_scale, self.taus = trunk_scale, tuple(float(tau) for tau in taus)
-        levels = torch.tensor(taus, dtype=torch.float32)
-        self.register_buffer("tau", levels, persistent=False)
-        waves = torch.arange(i0, i0 + n_cos, dtype=torch.float32)
-        cosines = torch.cos(math.pi * levels[:, None] * waves)
-        self.register_buffer("cosines", cosines, persistent=False)
+        self.waves = (i0, i0 + n_cos)
         self.embedding = nn.Linear(n_cos, dim)
         self.output = nn.Linear(dim, sum(self.branches))
+        self.keep_constants()
+
+    def constants(self) -> dict[str, Tensor]:
+        """Give `tau`, in float32 whatever the weights are, and the cosines of the levels."""
+        tau = torch.tensor(self.taus, dtype=torch.float32)
+        waves = torch.arange(*self.waves, dtype=torch.float64)
+        cosines = torch.cos(math.pi * tau.double()[:, None] * waves)
+        wide = self.embedding.weight.dtype is torch.float64
+        told = {"tau": tau, "cosines": cosines if wide else cosines.float()}
+        return super().constants() | told
 
     def forward(self, h: Tensor) -> Tensor:
         """Give theta (B, A, n_tau) from the trunk's output h (B, dim), else ValueError."""
         h = _scaled(entering("IQNHead", h, self.output.weight), self.trunk_scale)
-        phi = torch.relu(self.embedding(self.cosines))
+        phi = torch.relu(self.embedding(self.cosines.to(h.dtype)))
         theta: Tensor = self.output(h.unsqueeze(1) * phi).transpose(1, 2)
         return theta
 
     def q(self, theta: Tensor, level: float = 1.0) -> Tensor:
         """Give (B, A): the mean of the worst share `level`, at 1 the value of an action."""
         return cvar(theta, self.taus, level)
-
-    def _apply(self, *args: Any, **options: Any) -> IQNHead:
-        """Move as modules do; the levels stay in float32, whatever the weights become."""
-        super()._apply(*args, **options)
-        if self.tau.dtype is not torch.float32 and not self.tau.is_meta:
-            self.tau = torch.tensor(self.taus, dtype=torch.float32, device=self.tau.device)
-        return self
 
     def loss(
         self,

@@ -6,22 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 BRANCHES = (4, 3, 3, 3)
 """Actions of direction, magnitude, order and urgency."""
 
 
 def alike(*tensors: Tensor | None) -> list[Any]:
-    """Give floating tensors in one dtype, the widest of theirs and float32; None stays None."""
+    """Give tensors in one dtype, the widest of theirs and float32; None stays None.
+
+    Raises ValueError for whole numbers.
+    """
     dtype = torch.float32
     for tensor in tensors:
-        if tensor is not None and tensor.is_floating_point():
-            dtype = torch.promote_types(dtype, tensor.dtype)
-    return [
-        tensor if tensor is None or not tensor.is_floating_point() else tensor.to(dtype)
-        for tensor in tensors
-    ]
+        if tensor is not None:
+            dtype = torch.promote_types(dtype, floating(tensor).dtype)
+    return [None if tensor is None else tensor.to(dtype) for tensor in tensors]
+
+
+def floating(tensor: Tensor) -> Tensor:
+    """Give the tensor; ValueError where it holds whole numbers or truth values."""
+    if not tensor.is_floating_point():
+        raise ValueError(
+            f"got a tensor {tuple(tensor.shape)} of {tensor.dtype}, expected a floating dtype"
+        )
+    return tensor
 
 
 def expect(name: str, **given: tuple[Tensor | None, Sequence[int]]) -> None:
@@ -38,6 +47,13 @@ def ranked(name: str, argument: str, tensor: Tensor, axes: str) -> None:
     if tensor.ndim != len(axes.split()):
         wanted = ", ".join(axes.split())
         raise ValueError(f"{name}: got {argument} {tuple(tensor.shape)}, expected ({wanted})")
+
+
+def sized(name: str, **sizes: int) -> None:
+    """Raise ValueError where a module's size is below 1."""
+    for argument, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}: got {argument} {size}, expected 1 or more")
 
 
 def contiguous(*tensors: Tensor) -> list[Tensor]:
@@ -64,4 +80,38 @@ def entering(name: str, x: Tensor, weight: Tensor, axes: str = "B dim") -> Tenso
     if x.ndim != len(axes.split()) or x.shape[-1] != weight.shape[-1]:
         wanted = ", ".join([*axes.split()[:-1], str(weight.shape[-1])])
         raise ValueError(f"{name}: got {argument} {tuple(x.shape)}, expected ({wanted})")
-    return x.to(weight.dtype)
+    return floating(x).to(weight.dtype)
+
+
+def spread(name: str, argument: str, tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """Give the tensor expanded to a shape; ValueError where it does not expand to it."""
+    try:
+        return tensor.expand(*shape)
+    except RuntimeError:
+        raise ValueError(
+            f"{name}: got {argument} {tuple(tensor.shape)}, expected {tuple(shape)} or what "
+            "expands to it"
+        ) from None
+
+
+class Constant(nn.Module):
+    """A module with buffers that follow from its arguments, and are in no state dict.
+
+    They are made anew whenever the module is moved: neither a cast to 16 bits nor empty memory
+    (`to_empty` after the meta device) leaves them other than they are.
+    """
+
+    def constants(self) -> dict[str, Tensor]:
+        """Give the buffers by name, on the CPU."""
+        raise NotImplementedError
+
+    def keep_constants(self) -> None:
+        """Register the buffers; to be called once the module has what they follow from."""
+        for name, value in self.constants().items():
+            self.register_buffer(name, value, persistent=False)
+
+    def _apply(self, *args: Any, **options: Any) -> Constant:
+        super()._apply(*args, **options)
+        for name, value in self.constants().items():
+            setattr(self, name, value.to(getattr(self, name).device))
+        return self
