@@ -112,8 +112,15 @@ def prepared_support(drawn: F64, n_atoms: int) -> F64:
 
 
 def prepared_positions(drawn: F64) -> F64:
-    """Make positions of any drawn numbers: increasing from exactly 0 to exactly 1."""
-    steps = 0.05 + np.abs(np.diff(np.asarray(drawn, dtype=np.float64)))
+    """Make positions of any drawn numbers: increasing from exactly 0 to exactly 1.
+
+    Numbers that are such positions already are kept.
+    """
+    drawn = np.asarray(drawn, dtype=np.float64)
+    rises = np.diff(drawn)
+    if drawn[0] == 0.0 and drawn[-1] == 1.0 and bool((rises > 0.0).all()):
+        return drawn
+    steps = 0.05 + np.abs(rises)
     places = np.concatenate([[0.0], np.cumsum(steps / steps.sum())])
     places[-1] = 1.0
     return places

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,17 +35,27 @@ def _same_support(rng: np.random.Generator, sizes: Any, values: Values) -> Value
 
 
 def _on_atoms(rng: np.random.Generator, sizes: Any, values: Values) -> Values:
-    """Targets that fall on atoms exactly: equal supports of dyadic steps, R whole steps, D = 1."""
+    """Targets that fall on atoms exactly: equal supports of dyadic steps, R whole steps, D = 1.
+
+    Uneven atoms lie whole steps apart, a power of two of them in all: no operation rounds where a
+    target meets an atom, so which side of the atom it is on is never a matter of rounding.
+    """
     shape = np.shape(values["support"])
-    n = np.shape(values["p_next"])[-1]
+    gaps = np.shape(values["p_next"])[-1] - 1
+    steps, uneven = gaps, {}
+    if "positions" in values:
+        steps = 2 ** math.ceil(math.log2(1.5 * gaps))
+        wide = 1 + rng.multinomial(steps - gaps, np.full(gaps, 1.0 / gaps))
+        uneven = {"positions": np.concatenate([[0.0], np.cumsum(wide) / steps])}
     support = np.empty(shape)
-    support[..., 0], support[..., 1], support[..., 2] = -0.25 * (n - 1), 0.25 * (n - 1), 0.5
+    support[..., 0], support[..., 1] = -0.25 * steps, 0.25 * steps
+    support[..., 2] = 0.5 * steps / gaps
     moved = np.asarray(0.5 * rng.integers(-1, 2, np.shape(values["returns"])), dtype=np.float64)
     same: Values = {"support": support, "next_support": support.copy(), "returns": moved}
     still: Values = {
         name: np.zeros(shape[:-1]) for name in ("shift", "next_shift") if name in values
     }
-    return values | same | still | {"discount": np.ones(shape[:-1])}
+    return values | uneven | same | still | {"discount": np.ones(shape[:-1])}
 
 
 def _terminal(rng: np.random.Generator, sizes: Any, values: Values) -> Values:

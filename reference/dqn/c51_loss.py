@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from trueup.reference.catalogue import equation
-from trueup.reference.dqn.atoms import is_valid, log_softmax, softmax
+from trueup.reference.dqn.atoms import log_softmax, softmax
+from trueup.reference.dqn.c51_cells import Target
 from trueup.reference.dqn.c51_families import C51_FAMILIES, prepare
 from trueup.reference.dqn.c51_projection import (
     PROJECTION_WRONG,
@@ -35,24 +36,6 @@ WRONG = PROJECTION_WRONG | {
 }
 
 
-def _outputs(
-    logits: F64,
-    weight: F64,
-    mass: F64,
-    slope: F64,
-    between: F64,
-    flag: Any,
-    branch_weight: float,
-) -> tuple[F64, F64, F64, Any]:
-    below = logits - np.max(logits, axis=-1, keepdims=True)
-    grown = np.exp(below)
-    total = np.sum(grown, axis=-1, keepdims=True)
-    loss = np.log(total[..., 0]) * np.sum(mass, axis=-1) - np.sum(mass * below, axis=-1)
-    omega = (weight / weight.shape[0] * branch_weight)[:, np.newaxis, np.newaxis]
-    d_shift = np.sum(np.where(between == 0.0, 0.0, between * slope), axis=-1)
-    return loss, omega * (grown / total - mass), d_shift, flag
-
-
 def c51_loss_by_parts(
     logits: F64,
     p_next: F64,
@@ -67,7 +50,7 @@ def c51_loss_by_parts(
     branch_weight: float = BRANCH_WEIGHT,
 ) -> tuple[F64, F64, F64, Any]:
     """Write L as log(sum exp) sum m - sum m (l - max), and the share as (t - z_0) / delta_z."""
-    mass, z, between, flag = projected(
+    target = projected(
         p_next,
         support,
         next_support,
@@ -79,20 +62,22 @@ def c51_loss_by_parts(
         "default",
         quotient=True,
     )
-    rise = logits[..., 1:] - logits[..., :-1]
-    rise = np.concatenate([rise, np.zeros_like(rise[..., :1])], axis=-1)
-    slope = rise / _width(z, support, positions)
-    return _outputs(logits, weight, mass, slope, between, flag, branch_weight)
+    below = logits - np.max(logits, axis=-1, keepdims=True)
+    grown = np.exp(below)
+    total = np.sum(grown, axis=-1, keepdims=True)
+    mass = target.mass
+    loss = np.log(total[..., 0]) * np.sum(mass, axis=-1) - np.sum(mass * below, axis=-1)
+    omega = (weight / weight.shape[0] * branch_weight)[:, np.newaxis, np.newaxis]
+    return loss, omega * (grown / total - mass), _pull(target, logits), target.invalid
 
 
-def _width(z: F64, support: F64, positions: F64 | None) -> F64:
-    """Give the width of the cell above each atom; the last one's is never used."""
-    valid = is_valid(support, z.shape[-1])[..., np.newaxis]
-    if positions is None:
-        return np.where(valid, support[..., 2:3], 1.0) + np.zeros_like(z)
-    gaps = (positions[1:] - positions[:-1]) * (support[..., 1:2] - support[..., 0:1])
-    gaps = np.where(valid, gaps, 1.0)
-    return np.concatenate([gaps, np.ones_like(gaps[..., :1])], axis=-1)
+def _pull(target: Target, heights: F64) -> F64:
+    """Give dL/dshift: the slope of `heights` in the cell of every target within the support."""
+    upper = np.take_along_axis(heights, target.cell + 1, axis=-1)
+    slope = (upper - np.take_along_axis(heights, target.cell, axis=-1)) / target.width
+    pulls = np.where(target.between == 0.0, 0.0, target.between * slope)
+    pull: F64 = np.sum(pulls, axis=-1)
+    return pull
 
 
 @equation(
@@ -154,7 +139,7 @@ def c51_loss(
     if reading not in ("default", *WRONG):
         raise UnknownReading(ID, reading, ("default", *WRONG))
     project = reading if reading in PROJECTION_WRONG else "default"
-    mass, z, between, flag = projected(
+    target = projected(
         p_next, support, next_support, returns, discount, positions, shift, next_shift, project
     )
     p, log_p = softmax(logits), log_softmax(logits)
@@ -167,16 +152,15 @@ def c51_loss(
     omega = (weight / count * branch_weight)[:, np.newaxis, np.newaxis]
     if reading == "weight_missing":
         omega = 0.0 * omega + branch_weight / count
-    d_logits = omega * ((p_next if reading == "target_probabilities" else p) - mass)
+    d_logits = omega * ((p_next if reading == "target_probabilities" else p) - target.mass)
     if reading == "over_atoms":
         d_logits = d_logits / logits.shape[-1]
     elif reading == "sign_flipped":
         d_logits = -d_logits
-    rise = np.concatenate([log_p[..., 1:] - log_p[..., :-1], 0.0 * log_p[..., :1]], axis=-1)
-    width = _width(z, support, positions)
-    slope = rise if reading == "shift_without_step" else rise / width
     if reading == "shift_of_clamped":
-        between = between + mass
-    d_shift = np.sum(np.where(between == 0.0, 0.0, between * slope), axis=-1)
-    loss = -np.sum(mass * log_p, axis=-1)
-    return loss, d_logits, -d_shift if reading == "shift_sign" else d_shift, flag
+        target = target._replace(between=p_next)
+    elif reading == "shift_without_step":
+        target = target._replace(width=np.ones_like(target.width))
+    d_shift = _pull(target, log_p)
+    loss = -np.sum(target.mass * log_p, axis=-1)
+    return loss, d_logits, -d_shift if reading == "shift_sign" else d_shift, target.invalid

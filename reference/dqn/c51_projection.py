@@ -8,6 +8,15 @@ import numpy as np
 
 from trueup.reference.catalogue import equation
 from trueup.reference.dqn.atoms import POSITIONS, SUPPORT, atoms, is_valid
+from trueup.reference.dqn.c51_cells import (
+    Target,
+    all_known,
+    cells,
+    gathered,
+    guarded_mass,
+    target_atoms,
+    uneven_cells,
+)
 from trueup.reference.dqn.c51_families import C51_FAMILIES, prepare
 from trueup.reference.errors import UnknownReading
 from trueup.reference.symbols import F64, Domain, Symbol
@@ -23,73 +32,6 @@ PROJECTION_WRONG = {
     "unshifted_online": "online atoms without their shift",
     "clamped_dropped": "targets beyond the support are left out",
 }
-
-
-def target_atoms(
-    returns: F64,
-    discount: F64,
-    next_support: F64,
-    n: int,
-    positions: F64 | None = None,
-    next_shift: F64 | None = None,
-) -> F64:
-    """Give t_j = R + D z'_j; a degenerate support of s' counts as its atom 0 alone."""
-    z = atoms(next_support, n, positions, next_shift)
-    z = np.where(is_valid(next_support, n)[..., np.newaxis], z, z[..., :1])
-    return returns[..., np.newaxis] + discount[..., np.newaxis] * z
-
-
-def cells(t: F64, z: F64, step: F64 | None, quotient: bool = False) -> tuple[Any, F64]:
-    """Give, for every target, its cell and its share for the cell's upper atom.
-
-    Shapes: t (..., n) targets; z (..., n) atoms; step (..., 1), the distance of evenly spaced
-    atoms, or None. The cell is (..., n, n): 1 where atom i is the lower one of target j. Targets at
-    or beyond an end have the first or last cell and a share of exactly 0 or 1. `quotient` takes the
-    share of evenly spaced atoms from (t - z_0) / step, which is the same and rounds differently.
-    """
-    n = z.shape[-1]
-    number = np.arange(n)
-    inside = np.minimum(np.maximum(t, z[..., :1]), z[..., -1:])
-    if step is None:
-        lower = np.sum(np.where(z[..., np.newaxis, 1:-1] <= inside[..., np.newaxis], 1, 0), axis=-1)
-        cell = number == lower[..., np.newaxis]
-        z_low = np.max(np.where(cell, z[..., np.newaxis, :], -np.inf), axis=-1)
-        after = number == lower[..., np.newaxis] + 1
-        width = np.max(np.where(after, z[..., np.newaxis, :], -np.inf), axis=-1) - z_low
-        share = (inside - z_low) / width
-    else:
-        place = (inside - z[..., :1]) / step
-        # A clamped target lies on an end, where rounding must not choose its cell.
-        settled = np.where(t <= z[..., :1], 0.5, np.where(t >= z[..., -1:], n - 1.5, place))
-        lower = np.clip(np.floor(settled), 0, n - 2)
-        cell = number == lower[..., np.newaxis]
-        share = place - lower if quotient else (inside - (z[..., :1] + lower * step)) / step
-    share = np.where(t <= z[..., :1], 0.0, np.where(t >= z[..., -1:], 1.0, share))
-    return cell, share
-
-
-def gathered(p: F64, cell: Any, share: F64) -> F64:
-    """Add up what every target leaves on every atom."""
-    one = np.where(cell, 1.0, 0.0)
-    low = np.matmul((p * (1.0 - share))[..., np.newaxis, :], one)[..., 0, :]
-    high = np.matmul((p * share)[..., np.newaxis, :], one)[..., 0, :]
-    first = np.zeros_like(high[..., :1])
-    result: F64 = low + np.concatenate([first, high[..., :-1]], axis=-1)
-    return result
-
-
-def guarded_mass(mass: F64, t: F64, p: F64, z: F64, valid: Any, valid_next: Any) -> tuple[F64, Any]:
-    """Put NaN where an atom, a target or its probability is none, e_0 where the support is none."""
-    n = mass.shape[-1]
-    known = _known(t, p, z)
-    first = np.where(np.arange(n) == 0, 1.0, 0.0)
-    mass = np.where(valid[..., np.newaxis], mass, first)
-    flag = np.where(valid & valid_next & known, 0, 1)
-    return np.where((known | ~valid)[..., np.newaxis], mass, np.nan), flag
-
-
-def _known(t: F64, p: F64, z: F64) -> Any:
-    return np.all(np.isfinite(p) & ~np.isnan(t) & np.isfinite(z[..., :1]), axis=-1)
 
 
 def c51_projection_by_distance(
@@ -124,7 +66,8 @@ def c51_projection_by_distance(
         right = gap[..., min(i, n - 2)][..., np.newaxis]
         near = 1.0 - np.where(away < 0.0, -away / left, away / right)
         mass.append(np.sum(p_next * np.minimum(np.maximum(near, 0.0), 1.0), axis=-1))
-    return guarded_mass(np.stack(mass, axis=-1), t, p_next, z, valid, is_valid(next_support, n))
+    known = all_known(t, p_next, z)
+    return guarded_mass(np.stack(mass, axis=-1), known, valid, is_valid(next_support, n))
 
 
 def c51_projection_by_quotient(
@@ -137,8 +80,8 @@ def c51_projection_by_quotient(
     shift: F64 | None = None,
     next_shift: F64 | None = None,
 ) -> tuple[F64, Any]:
-    """Take cell and share from (t - z_0) / delta_z, as a kernel does."""
-    mass, _, _, flag = projected(
+    """Take cell and share from (t - z_0) / delta_z, or over the range, as a kernel does."""
+    target = projected(
         p_next,
         support,
         next_support,
@@ -150,7 +93,7 @@ def c51_projection_by_quotient(
         "default",
         quotient=True,
     )
-    return mass, flag
+    return target.mass, target.invalid
 
 
 ROWS = ("B", "4")
@@ -211,10 +154,10 @@ def c51_projection(
     """
     if reading not in ("default", *PROJECTION_WRONG):
         raise UnknownReading(ID, reading, ("default", *PROJECTION_WRONG))
-    mass, _, _, flag = projected(
+    target = projected(
         p_next, support, next_support, returns, discount, positions, shift, next_shift, reading
     )
-    return mass, flag
+    return target.mass, target.invalid
 
 
 def projected(
@@ -228,17 +171,17 @@ def projected(
     next_shift: F64 | None,
     reading: str,
     quotient: bool = False,
-) -> tuple[F64, F64, Any, Any]:
-    """Give mass, online atoms, cells weighted by the interior targets' masses, and the flag."""
+) -> Target:
+    """Project, and keep what the gradient of the shift asks for."""
     n = p_next.shape[-1]
-    valid = is_valid(support, n)
+    valid, valid_next = is_valid(support, n), is_valid(next_support, n)
     if reading == "unshifted_target":
         next_shift = None
     elif reading == "unshifted_online":
         shift = None
-    t = target_atoms(returns, discount, next_support, n, positions, next_shift)
+    t = target_atoms(returns, discount, next_support, n, positions, next_shift, valid_next)
     if reading == "target_support":
-        support, shift, valid = next_support, next_shift, is_valid(next_support, n)
+        support, shift, valid = next_support, next_shift, valid_next
     elif reading == "mean_step":
         low, zero = support[..., 0:1], np.zeros_like(support[..., 0:1])
         high = low + np.mean(support[..., 1:2] - low)
@@ -246,23 +189,24 @@ def projected(
     # Any usable support will do where there is none: what comes of it is replaced.
     support = np.where(valid[..., np.newaxis], support, np.array([0.0, n - 1.0, 1.0]))
     z = atoms(support, n, positions, shift)
-    step = support[..., 2:3] if positions is None else None
-    cell, share = cells(t, z, step, quotient)
+    if positions is None:
+        step = support[..., 2:3]
+        cell, share = cells(t, z, step, quotient)
+        width = step + np.zeros_like(share)
+    else:
+        span = support[..., 1:2] - support[..., 0:1]
+        cell, share, width = uneven_cells(t, z, positions, span, quotient)
     if reading == "weights_swapped":
         share = 1.0 - share
     elif reading == "clamp_after_floor":
-        width = (z[..., -1:] - z[..., :1]) / (n - 1)
-        share = np.where(t < z[..., :1], (t - z[..., :1]) / width, share)
+        mean = (z[..., -1:] - z[..., :1]) / (n - 1)
+        share = np.where(t < z[..., :1], (t - z[..., :1]) / mean, share)
     elif reading == "integer_b":
         whole = (share == 0.0) | (share == 1.0)
         p_next = np.where(whole, 0.0 * p_next, p_next)
-    interior = np.where((t > z[..., :1]) & (t < z[..., -1:]), p_next, 0.0)
-    if reading == "clamped_dropped":
-        p_next = interior
-    mass, flag = guarded_mass(
-        gathered(p_next, cell, share), t, p_next, z, valid, is_valid(next_support, n)
-    )
-    between = np.matmul(interior[..., np.newaxis, :], np.where(cell, 1.0, 0.0))[..., 0, :]
-    between = np.where(_known(t, p_next, z)[..., np.newaxis], between, np.nan)
-    between = np.where(valid[..., np.newaxis], between, 0.0)
-    return mass, z, between, flag
+    between = np.where((t > z[..., :1]) & (t < z[..., -1:]), p_next, 0.0)
+    known = all_known(t, p_next, z)
+    mass = gathered(between if reading == "clamped_dropped" else p_next, cell, share)
+    mass, flag = guarded_mass(mass, known, valid, valid_next)
+    between = np.where(known[..., np.newaxis], between, np.nan)
+    return Target(mass, flag, cell, width, np.where(valid[..., np.newaxis], between, 0.0))

@@ -8,14 +8,15 @@ import numpy as np
 
 from trueup.reference.catalogue import equation
 from trueup.reference.dqn.atoms import SUPPORT, atoms, is_valid, prepared_support, softmax
-from trueup.reference.dqn.c51_families import simplex
-from trueup.reference.dqn.c51_projection import (
-    c51_projection_by_distance,
+from trueup.reference.dqn.c51_cells import (
+    all_known,
     cells,
     gathered,
     guarded_mass,
     target_atoms,
 )
+from trueup.reference.dqn.c51_families import simplex
+from trueup.reference.dqn.c51_projection import c51_projection_by_distance
 from trueup.reference.errors import UnknownReading
 from trueup.reference.symbols import F64, Domain, Family, Symbol, Values
 
@@ -228,9 +229,7 @@ def sarsa_mixture(
         share = 1.0 - share
     mass, flag = guarded_mass(
         gathered(p_next, cell, share),
-        t,
-        p_next,
-        z,
+        all_known(t, p_next, z),
         valid[:, np.newaxis],
         is_valid(next_support, n),
     )
