@@ -37,9 +37,11 @@ OPTIMIZERS: dict[str, tuple[Make, dict[str, Any]]] = {
     "muon library": (MuonNS.library, {"lr": 0.05}),
     "m3": (M3, {"lr": 0.05, "frequency": 2, "betas": (0.9, 1.0, 0.5)}),
     "projected": (projected, {"lr": 0.05}),
+    "projected tokens": (projected, {"lr": 0.05, "order": "tokens"}),
 }
 every = pytest.mark.parametrize("name", OPTIMIZERS)
-stateful = pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "projected"])
+STATEFUL = [name for name in OPTIMIZERS if not name.startswith("projected")]
+stateful = pytest.mark.parametrize("name", STATEFUL)
 
 
 def model(dtype: torch.dtype = torch.float32) -> nn.Sequential:
@@ -156,7 +158,7 @@ def test_a_closure_is_evaluated_with_gradients_and_its_loss_returned(name: str) 
         assert torch.equal(one, two)
 
 
-@pytest.mark.parametrize("name", ["delta", "deep", "muon", "muon library", "m3"])
+@stateful
 def test_maximize_is_descent_on_the_negative(name: str) -> None:
     up, down = model(), model()
     climbing, descending = build(name, up, maximize=True), build(name, down)
@@ -183,10 +185,10 @@ def test_the_learning_rate_may_be_a_tensor(name: str) -> None:
         torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["delta", "muon", "muon library"])
+@stateful
 def test_foreach_computes_the_same(name: str) -> None:
     net, other = model(torch.float64), model(torch.float64)
-    options: dict[str, Any] = {} if name == "delta" else {"narrow": False}
+    options: dict[str, Any] = {"narrow": False} if name.startswith("muon") else {}
     train(net, build(name, net, foreach=True, **options), range(4))
     train(other, build(name, other, **options), range(4))
     for one, two in zip(weights(net), weights(other), strict=True):
@@ -220,7 +222,7 @@ def test_a_grad_scaler_skips_a_step_with_inf_and_unscales_the_others(name: str) 
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*:FutureWarning")
-@stateful
+@every
 @pytest.mark.parametrize("backend", ["counting", "aot_eager"])
 def test_a_compiled_step_computes_the_same(name: str, backend: str) -> None:
     torch._dynamo.reset()
@@ -230,8 +232,10 @@ def test_a_compiled_step_computes_the_same(name: str, backend: str) -> None:
         graphs.append(len(graph.graph.nodes))
         return graph.forward
 
-    net, other = model(), model()
-    compiled, eager = build(name, net), build(name, other)
+    other = model()
+    eager = build(name, other)
+    net = model()
+    compiled = build(name, net)
     chosen: Any = counting if backend == "counting" else backend
     step = torch.compile(compiled.step, fullgraph=True, backend=chosen)
     for number in range(4):

@@ -26,6 +26,7 @@ READINGS = (
     "printed_objective_half",
     "printed_objective_full",
 )
+_LOOSE = 1e-2  # a gradient this far from that of the captured tokens is not theirs
 BATCH_READINGS = ("derived", "prox", "printed_objective_half", "printed_objective_full")
 
 
@@ -97,6 +98,28 @@ def coefficients(
     if reading == "printed_objective_half":
         return eta, -eta
     return 2 * eta, -2 * eta  # printed_objective_full
+
+
+def gradient_scale(grad: Tensor, captured: Tensor) -> Tensor:
+    """Give the factor between a gradient and the captured one: loss scale, mean, clipping.
+
+    Shapes: both (d_out, d_in), of one dtype; the result is 0-d. Raises RuntimeError where they
+    are further apart than a factor, for which the host waits for the device. It is an operator,
+    so that a compiled step can hold the question.
+    """
+    factor: Tensor = _scale(grad, captured)
+    return factor
+
+
+def _plain_scale(grad: Tensor, captured: Tensor) -> Tensor:
+    square = (captured * captured).sum()
+    scale = torch.where(square > 0, (grad * captured).sum() / square, 1)
+    if (grad - scale * captured).norm() > _LOOSE * grad.norm():
+        raise RuntimeError(
+            "the gradient is not that of the captured tokens, up to a factor: order='tokens' needs "
+            "a gradient of these calls alone, without weight decay or other terms"
+        )
+    return scale
 
 
 def _plain_single(W: Tensor, x: Tensor, u: Tensor, eta: float, reading: str) -> None:
@@ -212,4 +235,9 @@ _chunk = operator(
     _plain_chunk,
     fast=_fast_chunk,
     fake=nothing,
+)
+_scale = operator(
+    "gradient_scale(Tensor grad, Tensor captured) -> Tensor",
+    _plain_scale,
+    fake=lambda grad, captured: grad.new_empty(()),
 )

@@ -78,7 +78,7 @@ def rho(shape_factor: str, W: Tensor) -> float:
     """Give the factor that makes rates transfer between shapes."""
     d_out, d_in = int(W.shape[0]), int(W.shape[1])
     if shape_factor == "original":
-        return math.sqrt(max(1.0, d_out / d_in))
+        return math.sqrt(max(1.0, d_out / max(d_in, 1)))
     return 0.2 * math.sqrt(max(d_out, d_in)) if shape_factor == "match_rms_adamw" else 1.0
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 class _Call:
     """One forward call of a layer; the backward pass brings the second half."""
 
-    number: int
+    layer: nn.Linear
     inputs: Tensor
     surprise: Tensor | None = None
 
@@ -37,8 +37,7 @@ class LayerCapture:
         if not layers:
             raise ValueError("LayerCapture: the module has no nn.Linear among those asked for")
         self._layers = layers
-        self._calls: dict[int, list[_Call]] = {id(layer): [] for layer in layers}
-        self._count = 0
+        self._calls: list[_Call] = []  # in the order of the forward passes
         self._hooks = [layer.register_forward_hook(self._seen) for layer in layers]
 
     def weights(self) -> list[Tensor]:
@@ -51,14 +50,12 @@ class LayerCapture:
         All leading dimensions of a call are rows. Raises KeyError for a weight that is not
         captured, RuntimeError where no call of it was differentiated.
         """
-        layers = [layer for layer in self._layers if layer.weight is weight]
-        if not layers:
+        if all(layer.weight is not weight for layer in self._layers):
             raise KeyError("the weight is not one of the captured layers'")
-        calls = [call for layer in layers for call in self._calls[id(layer)]]
         pairs = [
             (call.inputs.flatten(0, -2), call.surprise.flatten(0, -2))
-            for call in sorted(calls, key=lambda call: call.number)
-            if call.surprise is not None
+            for call in self._calls
+            if call.layer.weight is weight and call.surprise is not None
         ]
         if not pairs:
             raise RuntimeError(
@@ -69,8 +66,7 @@ class LayerCapture:
 
     def clear(self) -> None:
         """Forget all calls."""
-        for calls in self._calls.values():
-            calls.clear()
+        self._calls.clear()
 
     def remove(self) -> None:
         """Take the hooks off the layers again."""
@@ -78,13 +74,12 @@ class LayerCapture:
             hook.remove()
         self.clear()
 
-    def _seen(self, layer: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+    def _seen(self, layer: nn.Linear, args: tuple[Any, ...], output: Tensor) -> None:
         if not output.requires_grad:
             return
         inputs = args[0].detach()
-        call = _Call(self._count, inputs.unsqueeze(0) if inputs.ndim == 1 else inputs)
-        self._count += 1
-        self._calls[id(layer)].append(call)
+        call = _Call(layer, inputs.unsqueeze(0) if inputs.ndim == 1 else inputs)
+        self._calls.append(call)
 
         def keep(gradient: Tensor) -> None:
             surprise = gradient.detach()

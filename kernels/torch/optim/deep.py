@@ -16,7 +16,9 @@ from trueup.kernels.torch.optim.matrices import (
     State,
     add_,
     in_range,
-    zeros,
+    in_stacks,
+    rate,
+    state_dtype,
 )
 
 
@@ -28,7 +30,8 @@ class DeepMomentum(MatrixOptimizer):
     Args: params, matrices; lr, the inner eta; momentum, alpha in [0, 1]; hidden, the width h (d_in
     if None); inner, `dot_self` (so that F approaches -g), `l2_neg` or `dot_ones` (the print's
     example, blind to the gradient's sign); scale, the outer rate of Eq. 24; seed of the initial
-    networks, the same on every rank.
+    networks, the same on every rank; maximize, ascend instead; foreach, the networks of matrices
+    of one shape together.
     """
 
     def __init__(
@@ -42,9 +45,9 @@ class DeepMomentum(MatrixOptimizer):
         scale: float = 1.0,
         seed: int = 0,
         maximize: bool = False,
+        foreach: bool = False,
     ) -> None:
         """Make every matrix's network; ValueError for what cannot be trained."""
-        self._networks = 0
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -53,6 +56,7 @@ class DeepMomentum(MatrixOptimizer):
             "scale": scale,
             "seed": seed,
             "maximize": maximize,
+            "foreach": foreach,
         }
         super().__init__(params, defaults)
 
@@ -67,21 +71,34 @@ class DeepMomentum(MatrixOptimizer):
     def _start(self, param: Tensor, group: Group) -> State:
         d_in = int(param.shape[1])
         h = group["hidden"] or d_in
-        generator = torch.Generator().manual_seed(int(group["seed"]) + self._networks)
-        self._networks += 1
+        # A seed of its own for each matrix: state is made of one after the other.
+        generator = torch.Generator().manual_seed(int(group["seed"]) + len(self.state))
         A1 = torch.randn(d_in, h, generator=generator, dtype=torch.float64) / math.sqrt(h)
         A2 = torch.randn(h, d_in, generator=generator, dtype=torch.float64) / math.sqrt(d_in)
-        kind = zeros(param).dtype
+        kind = state_dtype(param)
         return {"A1": A1.to(param.device, kind), "A2": A2.to(param.device, kind)}
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
-        A1, A2, eta = state["A1"], state["A2"], group["lr"]
+        A1, A2, eta = state["A1"], state["A2"], rate(group)
         if not isinstance(eta, Tensor):
             options = {"inner": group["inner"], "scale": group["scale"]}
             deep_momentum_(A1, A2, param, grad, group["momentum"], eta, **options)
             return
-        grad = grad.to(A1.dtype)
-        new_A1, new_A2 = next_network(A1, A2, grad, group["momentum"], eta, group["inner"])
-        A1.copy_(new_A1)
-        A2.copy_(new_A2)
-        add_(param, group["scale"] * read_network(A1, A2, grad))
+        self._update_many([param], [grad], [state], group)
+
+    def _update_many(
+        self, params: list[Tensor], grads: list[Tensor], states: list[State], group: Group
+    ) -> None:
+        alpha, eta, scale = group["momentum"], rate(group), group["scale"]
+
+        def together(A1: Tensor, A2: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+            new = next_network(A1, A2, g, alpha, eta, group["inner"])
+            return *new, scale * read_network(*new, g)
+
+        ones, twos = [state["A1"] for state in states], [state["A2"] for state in states]
+        grads = [grad.to(A1.dtype) for grad, A1 in zip(grads, ones, strict=True)]
+        moved = in_stacks(together, ones, twos, grads)
+        for param, A1, A2, new in zip(params, ones, twos, moved, strict=True):
+            A1.copy_(new[0])
+            A2.copy_(new[1])
+            add_(param, new[2])

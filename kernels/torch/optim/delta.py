@@ -19,6 +19,7 @@ from trueup.kernels.torch.optim.matrices import (
     State,
     add_,
     in_range,
+    rate,
     zeros,
 )
 
@@ -33,6 +34,8 @@ class DeltaMomentum(MatrixOptimizer):
     Stable while eta sigma_max(g)^2 < 1 + alpha. P is the identity unless `set_preconditioner`
     gives another.
     """
+
+    _optional = frozenset({"P"})
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class DeltaMomentum(MatrixOptimizer):
         return {"m": zeros(param)}
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
-        m, P, eta = state["m"], state.get("P"), group["lr"]
+        m, P, eta = state["m"], state.get("P"), rate(group)
         if isinstance(eta, Tensor):  # stays on its device: no synchronisation, capturable
             grad = grad.to(m.dtype)
             m.copy_(next_delta_momentum(m, grad, P, group["momentum"], eta, group["reading"]))
@@ -111,7 +114,7 @@ class DeltaMomentum(MatrixOptimizer):
             steps.append(residual @ grad)
         momenta = [state["m"] for state in states]
         torch._foreach_mul_(momenta, group["momentum"])
-        torch._foreach_mul_(steps, group["lr"])
+        torch._foreach_mul_(steps, rate(group))
         torch._foreach_sub_(momenta, steps)
         if all(wide(param) is param for param in params):
             torch._foreach_add_(params, momenta)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -23,8 +25,11 @@ class MatrixOptimizer(torch.optim.Optimizer):
     sparse gradient at the step (RuntimeError). State is made when a group is added, in float32
     where the parameter is stored in 16 bits, and a state dict brings it back bit by bit. Sharded
     parameters (DTensor, as `fully_shard` makes them) are re-formed to whole matrices, updated and
-    sharded again: the equations are not shard-wise.
+    sharded again: the equations are not shard-wise. Steps are not differentiable.
     """
+
+    _optional: frozenset[str] = frozenset()
+    """Keys of a parameter's state that it may lack."""
 
     def add_param_group(self, param_group: Group) -> None:
         """Add a group; ValueError for a bad hyper-parameter or a parameter that is no matrix."""
@@ -34,7 +39,7 @@ class MatrixOptimizer(torch.optim.Optimizer):
             for param in group["params"]:
                 _check_matrix(type(self).__name__, param)
             self._check(group)
-        except ValueError:
+        except Exception:
             self.param_groups.pop()
             raise
         for param in group["params"]:
@@ -52,14 +57,54 @@ class MatrixOptimizer(torch.optim.Optimizer):
         return loss
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state; tensors keep the dtype they were saved with, wider than 16-bit weights."""
+        """Load a state: on each parameter's device, in the dtype that a fresh state of it has.
+
+        Options that the state dict does not know keep their defaults. Raises ValueError, and
+        changes nothing, for another optimizer's state, other shapes and bad hyper-parameters.
+        """
+        kept = self._fitting(state_dict)
         super().load_state_dict(state_dict)
-        places = [place for group in state_dict["param_groups"] for place in group["params"]]
-        params = [param for group in self.param_groups for param in group["params"]]
-        for place, param in zip(places, params, strict=True):
-            for key, saved in state_dict["state"].get(place, {}).items():
-                if isinstance(saved, Tensor) and self.state[param][key].dtype != saved.dtype:
-                    self.state[param][key] = saved.to(device=param.device, copy=True)
+        for group in self.param_groups:
+            for name, value in self.defaults.items():
+                group.setdefault(name, value)
+        for param, tensors in kept.items():
+            for key, saved in tensors.items():
+                # The base class has rounded it to the parameter's dtype.
+                self.state[param][key] = saved.to(
+                    device=param.device, dtype=state_dtype(param), copy=True
+                )
+
+    def _fitting(self, state_dict: Mapping[str, Any]) -> dict[Tensor, State]:
+        """Give the saved tensors of each parameter, or raise ValueError where they are not its."""
+        kept: dict[Tensor, State] = {}
+        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=False):
+            pairs = list(zip(saved["params"], group["params"], strict=False))
+            states = {param: state_dict["state"].get(place, {}) for place, param in pairs}
+            for param, state in states.items():
+                self._check_keys(param, state)
+            options = {**self.defaults, **saved, "params": group["params"]}
+            self._check(options)
+            for param, state in states.items():
+                self._check_shapes(param, state, options)
+                kept[param] = {k: v for k, v in state.items() if isinstance(v, Tensor)}
+        return kept
+
+    def _check_keys(self, param: Tensor, state: State) -> None:
+        expected, found = (keys.keys() - self._optional for keys in (self.state[param], state))
+        if found != expected:
+            raise ValueError(
+                f"{type(self).__name__}: the state of a parameter {tuple(param.shape)} holds "
+                f"{', '.join(sorted(found)) or 'nothing'}, expected "
+                f"{', '.join(sorted(expected)) or 'nothing'}: it is another optimizer's"
+            )
+
+    def _check_shapes(self, param: Tensor, state: State, group: Group) -> None:
+        for key, value in self._start(param, group).items():
+            if isinstance(value, Tensor) and state[key].shape != value.shape:
+                raise ValueError(
+                    f"{type(self).__name__}: {key} of a parameter {tuple(param.shape)} has the "
+                    f"shape {tuple(state[key].shape)}, expected {tuple(value.shape)}"
+                )
 
     @abstractmethod
     def _check(self, group: Group) -> None:
@@ -133,25 +178,58 @@ def split_parameters(
     return matrices, others
 
 
+def in_stacks(
+    function: Callable[..., Sequence[Tensor]], *matrices: list[Tensor]
+) -> list[Sequence[Tensor]]:
+    """Apply a function to stacks (N, ...) of several lists' tensors, one call for each kind.
+
+    Tensors of one shape, dtype and device are of one kind. Gives what the function returns,
+    unstacked, for each place of the lists.
+    """
+    kinds: dict[tuple[Any, ...], list[int]] = {}
+    for place, items in enumerate(zip(*matrices, strict=True)):
+        kind = tuple((item.shape, item.dtype, item.device) for item in items)
+        kinds.setdefault(kind, []).append(place)
+    results: list[Sequence[Tensor]] = [()] * len(matrices[0])
+    for places in kinds.values():
+        stacks = function(*(torch.stack([item[place] for place in places]) for item in matrices))
+        for place, result in zip(places, zip(*stacks, strict=True), strict=True):
+            results[place] = result
+    return results
+
+
 def zeros(param: Tensor) -> Tensor:
     """Make a state of a parameter's shape: zero, in float32 where it is stored in 16 bits."""
-    return torch.zeros_like(param, dtype=_state_dtype(param), memory_format=torch.preserve_format)
+    return torch.zeros_like(param, dtype=state_dtype(param), memory_format=torch.preserve_format)
 
 
-def _state_dtype(param: Tensor) -> torch.dtype:
+def state_dtype(param: Tensor) -> torch.dtype:
+    """Give the dtype of a parameter's state: its own, or float32 where it is stored in 16 bits."""
     return torch.float32 if param.dtype in (torch.float16, torch.bfloat16) else param.dtype
 
 
 def in_range(group: Group, name: str, low: float, high: float | None = None) -> None:
-    """Raise ValueError unless low <= group[name] <= high; NaN is never in range."""
+    """Raise ValueError unless group[name] is a number from low to high; NaN is never in range.
+
+    A tensor has one element, which is read where that costs no wait: on the CPU.
+    """
     value = group[name]
+    limits = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
     if isinstance(value, Tensor):
         if value.numel() != 1:
             raise ValueError(f"{name}: got a tensor of {value.numel()} elements, expected one")
-        return
-    if not (value >= low and (high is None or value <= high)) or value == float("inf"):
-        limits = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+        if value.device.type != "cpu" or torch.compiler.is_compiling():
+            return
+        value = value.item()
+    number = float(value) if isinstance(value, Real) else float("nan")
+    if not low <= number <= (sys.float_info.max if high is None else high):
         raise ValueError(f"{name}: got {value!r}, expected {limits}")
+
+
+def rate(group: Group) -> float | Tensor:
+    """Give the learning rate: a number, or a tensor without dimensions, which promotes nothing."""
+    lr = group["lr"]
+    return lr.reshape(()) if isinstance(lr, Tensor) else lr
 
 
 def add_(param: Tensor, step: Tensor) -> None:

@@ -22,6 +22,8 @@ from trueup.kernels.torch.optim.matrices import (
     State,
     add_,
     in_range,
+    in_stacks,
+    rate,
     zeros,
 )
 
@@ -121,7 +123,7 @@ class MuonNS(MatrixOptimizer):
         return {"m": zeros(param)}
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
-        m, lr, mu = state["m"], group["lr"], group["momentum"]
+        m, lr, mu = state["m"], rate(group), group["momentum"]
         if isinstance(lr, Tensor):
             self._move(param, self._orthogonal(self._read(m, grad, group), group), group)
             return
@@ -139,14 +141,9 @@ class MuonNS(MatrixOptimizer):
             return
         momenta = [state["m"] for state in states]
         read = self._read_many(momenta, grads, group)
-        # Matrices of one shape are orthogonalised as one stack.
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for place, z in enumerate(read):
-            shapes.setdefault(tuple(z.shape), []).append(place)
-        for places in shapes.values():
-            stack = torch.stack([read[place] for place in places])
-            for place, step in zip(places, self._orthogonal(stack, group), strict=True):
-                self._move(params[place], step, group)
+        steps = in_stacks(lambda stack: [self._orthogonal(stack, group)], read)
+        for param, (step,) in zip(params, steps, strict=True):
+            self._move(param, step, group)
 
     def _read(self, m: Tensor, grad: Tensor, group: Group) -> Tensor:
         """Move the momentum in place, and give what NS is taken of."""
@@ -168,9 +165,10 @@ class MuonNS(MatrixOptimizer):
 
     def _move(self, param: Tensor, step: Tensor, group: Group) -> None:
         step = step.to(wide(param).dtype)
+        lr = rate(group)
         if group["form"] == "equation":
-            add_(param, group["lr"] * step)
+            add_(param, lr * step)
             return
         if group["weight_decay"]:
-            param.mul_(1 - group["lr"] * group["weight_decay"])
-        add_(param, -group["lr"] * rho(group["shape_factor"], param) * step)
+            param.mul_(1 - lr * group["weight_decay"])
+        add_(param, -lr * rho(group["shape_factor"], param) * step)

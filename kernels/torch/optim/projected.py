@@ -12,16 +12,16 @@ from trueup.kernels.torch.ops.descent import (
     BATCH_READINGS,
     READINGS,
     coefficients,
+    gradient_scale,
     projected_descent_chunk_,
 )
 from trueup.kernels.torch.ops.registry import one_of, wide
 from trueup.kernels.torch.optim.capture import LayerCapture
-from trueup.kernels.torch.optim.matrices import Group, MatrixOptimizer, State, in_range
+from trueup.kernels.torch.optim.matrices import Group, MatrixOptimizer, State, in_range, rate
 from trueup.kernels.torch.parallel.reduce import Ranks, gather_rows, ranks_of, sum_over
 
 ORDERS = ("batch", "tokens")
 REDUCTIONS = ("sum", "mean")
-_LOOSE = 1e-2  # a gradient this far from that of the captured tokens is not theirs
 
 
 class ProjectedDescent(MatrixOptimizer):
@@ -70,6 +70,14 @@ class ProjectedDescent(MatrixOptimizer):
         self.capture.clear()
         return loss
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what a copy or a pickle needs: the base class knows no capture.
+
+        A copy of the model and the optimizer in one (`copy.deepcopy((model, optimizer))`) belongs
+        together: the copy's capture is hooked to the copied layers.
+        """
+        return {**super().__getstate__(), "capture": self.capture, "_ranks": self._ranks}
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Reset the gradients, and forget the captured calls."""
         super().zero_grad(set_to_none)
@@ -101,14 +109,14 @@ class ProjectedDescent(MatrixOptimizer):
         grad = grad.to(W.dtype)
         if group["order"] == "tokens":
             X, U = gather_rows(X, ranks), gather_rows(U, ranks)
-            U = U * _scale_of(grad, U.mT @ X)
-            projected_descent_chunk_(param, X, U, group["lr"], reading=group["reading"])
+            U = U * gradient_scale(grad, U.mT @ X)
+            projected_descent_chunk_(param, X, U, rate(group), reading=group["reading"])
         else:
             param.copy_(_together(W, grad, X, ranks, group))
 
 
 def _together(W: Tensor, grad: Tensor, X: Tensor, ranks: Ranks, group: Group) -> Tensor:
-    eta, count = group["lr"], float(X.shape[0])
+    eta, count = rate(group), float(X.shape[0])
     single = ranks.size == 1
     if group["batch"] == "mean" and not single:
         count = float(sum_over(X.new_tensor(count), ranks))
@@ -121,15 +129,3 @@ def _together(W: Tensor, grad: Tensor, X: Tensor, ranks: Ranks, group: Group) ->
     c, b = coefficients(eta, X.new_zeros(()), group["reading"])
     read = (X @ W.mT).mT @ X if single else W @ sum_over(X.mT @ X, ranks)
     return W - c * share * read - b * grad
-
-
-def _scale_of(grad: Tensor, captured: Tensor) -> Tensor:
-    """Give the factor between a gradient and the captured one: loss scale, mean, clipping."""
-    square = (captured * captured).sum()
-    scale = torch.where(square > 0, (grad * captured).sum() / square, 1)
-    if (grad - scale * captured).norm() > _LOOSE * grad.norm():
-        raise RuntimeError(
-            "the gradient is not that of the captured tokens, up to a factor: order='tokens' needs "
-            "a gradient of these calls alone, without weight decay or other terms"
-        )
-    return scale
