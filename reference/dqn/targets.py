@@ -51,7 +51,7 @@ def nstep_return_backwards(
 ) -> tuple[F64, F64]:
     """Fold from the last step: R = r_t + gamma (1 - done_t) R_{t+1}."""
     felt = np.where(rewards >= 0.0, rewards, aversion * rewards)
-    total = 0.0 * (rewards[:, :1] + gamma)
+    total = np.zeros((rewards.shape[0], gamma.shape[0]))
     discount = 1.0 + total
     for i in range(rewards.shape[1] - 1, -1, -1):
         going = 1.0 - done[:, i : i + 1]
@@ -111,7 +111,7 @@ def nstep_return(
         felt = np.where(rewards >= 0.0, rewards, aversion * (aversion * rewards))
     elif reading in ("aversion_missing", "aversion_on_sum"):
         felt = rewards
-    total = 0.0 * (rewards[:, :1] + gamma)
+    total = np.zeros((rewards.shape[0], gamma.shape[0]))
     alive, power = 1.0 + total, 1.0 + total
     for i in range(rewards.shape[1]):
         over = 1.0 - done[:, i : i + 1]
