@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._dynamo.backends.debugging import aot_eager
 
 from trueup.kernels.torch import (
     M3,
@@ -223,27 +224,27 @@ def test_a_grad_scaler_skips_a_step_with_inf_and_unscales_the_others(name: str) 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*:FutureWarning")
 @every
-@pytest.mark.parametrize("backend", ["counting", "aot_eager"])
-def test_a_compiled_step_computes_the_same(name: str, backend: str) -> None:
+def test_a_compiled_step_is_one_graph_and_computes_the_same(name: str) -> None:
     torch._dynamo.reset()
     graphs: list[int] = []
 
     def counting(graph: Any, inputs: Any) -> Any:
         graphs.append(len(graph.graph.nodes))
-        return graph.forward
+        return aot_eager(graph, inputs)
 
     other = model()
     eager = build(name, other)
     net = model()
     compiled = build(name, net)
-    chosen: Any = counting if backend == "counting" else backend
-    step = torch.compile(compiled.step, fullgraph=True, backend=chosen)
+    step = torch.compile(compiled.step, fullgraph=True, backend=counting)
     for number in range(4):
         for one, optimizer, update in ((net, compiled, step), (other, eager, eager.step)):
             optimizer.zero_grad()
             loss_of(one, number).backward()
             update()
-    assert backend != "counting" or (graphs and max(graphs) > 4)
+    # M3 has one with and one without its slow momentum, and learns at the second that steps change.
+    assert 1 <= len(graphs) <= 3
+    assert max(graphs) > 4
     for one, two in zip(weights(net), weights(other), strict=True):
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
 
