@@ -76,6 +76,9 @@ def gate_saved() -> list[Any]:
 
 CASES: dict[str, Callable[[], Made]] = {
     "c51_loss": lambda: (c51._fast, c51._plain, c51_rows(False), ["c51_loss"]),
+    "c51_loss_positions": lambda: (
+        c51._fast, c51._plain, c51_rows(True), ["c51_loss_positions"],
+    ),
     "expected_q": lambda: (atoms._fast, atoms._plain, expected_rows(False), ["expected_q"]),
     "expected_q_positions": lambda: (
         atoms._fast, atoms._plain, expected_rows(True), ["expected_q_positions"],

@@ -151,15 +151,15 @@ def _fast(
 ) -> _Outputs | Refused:
     if branch_weight != BRANCH_WEIGHT:
         return Refused(f"the kernel's branch weight is {BRANCH_WEIGHT}")
-    if positions is not None:
-        return Refused("the kernel is for evenly spaced atoms")
     rows = contiguous(
         logits, p_next, support, next_support, returns, discount, weight,
+        *(() if positions is None else (positions,)),
         torch.zeros_like(returns) if shift is None else shift,
         torch.zeros_like(returns) if next_shift is None else next_shift,
     )  # fmt: skip
     losses, d_logits, d_shift, invalid = _empty(logits)
-    refused = launch("dqn.c51_loss", *rows, losses, d_logits, d_shift, invalid)
+    contract = "dqn.c51_loss" if positions is None else "dqn.c51_loss_positions"
+    refused = launch(contract, *rows, losses, d_logits, d_shift, invalid)
     if refused is not None:
         return refused
     omega = weight.unsqueeze(-1) * (branch_weight / logits.shape[0])
