@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trueup.oracle.bounds import Evaluator, Precision
 from trueup.reference import get
 from trueup.reference.dqn import c51_loss, c51_projection
 from trueup.reference.dqn.atoms import atoms, log_softmax, softmax
@@ -280,16 +281,59 @@ def test_a_degenerate_support_puts_all_mass_on_atom_0_and_is_flagged(step: float
     assert np.argwhere(invalid).tolist() == [[2, 1]]
 
 
+def meeting(values: dict[str, Any]) -> dict[str, Any]:
+    """Let targets fall on atoms, as the family that asks for it does."""
+    (family,) = (family for family in LOSS.families if family.name == "on_atoms")
+    assert LOSS.prepare is not None
+    rng = np.random.default_rng(3)
+    return dict(LOSS.prepare(rng, {}, family.make(rng, {}, values)))
+
+
+@pytest.mark.parametrize("places", [False, True])
+@pytest.mark.parametrize("n", [2, 3, 7, 18])
+def test_a_target_on_an_atom_takes_the_slope_of_the_cell_above(n: int, places: bool) -> None:
+    """Third source: exact rationals; dL/dshift jumps there, and every form takes the same side."""
+    values = meeting(draw(5, n=n, places=places))
+    z = [
+        [Fraction(float(x)) for x in row]
+        for row in atoms(values["support"], n, values.get("positions")).reshape(12, n)
+    ]
+    log_p = log_softmax(values["logits"]).reshape(12, n)
+    p, moved = values["p_next"].reshape(12, n), values["returns"].ravel()
+    want, met = [], 0
+    for row in range(12):
+        pull = 0.0
+        for j in range(n):
+            t = Fraction(float(moved[row])) + z[row][j]
+            if z[row][0] < t < z[row][-1]:
+                met += t in z[row]
+                low = max(i for i in range(n) if z[row][i] <= t)
+                width = float(z[row][low + 1] - z[row][low])
+                pull += p[row, j] * (log_p[row, low + 1] - log_p[row, low]) / width
+        want.append(pull)
+    assert met or n < 3
+    for form in LOSS.form("default"):
+        np.testing.assert_allclose(form(**values)[2].ravel(), want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("places", [False, True])
+def test_where_targets_meet_atoms_no_decision_hangs_on_rounding(places: bool) -> None:
+    """So a kernel has one right answer there, and the mass that it loses is its own."""
+    values = {
+        name: np.asarray(value, dtype=np.float32).astype(np.float64)
+        for name, value in meeting(draw(5, n=14, places=places)).items()
+    }
+    evaluator = Evaluator(LOSS.form("default"), values, Precision(), ["f32"] * 3 + ["i32"], seed=0)
+    assert evaluator.evaluation().outcomes == 1
+
+
 @pytest.mark.parametrize("places", [False, True])
 def test_every_mutant_is_far_off(places: bool) -> None:
     """Killed as asked: in double precision the distance is millions of bounds."""
     values = draw(9, places=places)
     values["logits"][..., 0] = -30.0
     values["returns"][0] = 3.0
-    on_atoms = draw(9, n=5) | {"returns": np.zeros((3, 4)), "discount": np.ones((3, 4))}
-    on_atoms["support"] = np.tile([-1.0, 1.0, 0.5], (3, 4, 1))
-    on_atoms["next_support"] = on_atoms["support"]
-    on_atoms |= {"shift": np.zeros((3, 4)), "next_shift": np.zeros((3, 4))}
+    on_atoms = meeting(draw(9, places=places))
     for name in LOSS.wrong:
         case = on_atoms if name == "integer_b" else values
         right, wrong = (LOSS.call(reading, **case) for reading in ("default", name))
