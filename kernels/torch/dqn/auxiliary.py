@@ -85,7 +85,7 @@ def _plain(pred: Tensor, target: Tensor, logits: Tensor, label: Tensor, w_aux: f
     hit = label.long().clamp(min=0).unsqueeze(1)
     mse = residual.square().sum() * per_row
     ce = -torch.where(valid, log_p.gather(1, hit).squeeze(1), 0).sum() * per_row
-    error = log_p.exp() - torch.zeros_like(log_p).scatter(1, hit, 1)
+    error = torch.softmax(logits, 1) - torch.zeros_like(log_p).scatter(1, hit, 1)
     d_logits = torch.where(valid.unsqueeze(1), w_aux * per_row * error, 0)
     total = w_aux * (mse + ce)
     d_pred = 2 * w_aux * per_row * residual

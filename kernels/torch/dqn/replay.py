@@ -122,7 +122,7 @@ def _plain_sample(tree: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     for _ in range((2 * C - 1).bit_length() - 1):
         parent = node < C
         left = tree[torch.where(parent, 2 * node, 0)]
-        right = v >= left
+        right = ~(v < left)  # NaN too, as in the kernel
         v = torch.where(parent & right, v - left, v)
         node = torch.where(parent, 2 * node + right, node)
     leaf = _positive(tree[C:], node - C)

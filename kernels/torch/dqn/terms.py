@@ -105,9 +105,10 @@ def _plain_conservative(
 ) -> _Two:
     at = actions.long().unsqueeze(1)
     log_p = torch.log_softmax(Q, 1)
-    omega = weight * (branch_weight * alpha / Q.shape[0])
-    error = log_p.exp() - torch.zeros_like(Q).scatter(1, at, 1)
-    return -(omega * log_p.gather(1, at).squeeze(1)).sum().view(1), omega.unsqueeze(1) * error
+    scale = branch_weight * alpha / Q.shape[0]
+    error = torch.softmax(Q, 1) - torch.zeros_like(Q).scatter(1, at, 1)
+    loss = -scale * (weight * log_p.gather(1, at).squeeze(1)).sum()
+    return loss.view(1), scale * (weight.unsqueeze(1) * error)
 
 
 def _fast_conservative(
@@ -123,8 +124,8 @@ def _plain_expectile(
     Q: Tensor, actions: Tensor, V: Tensor, weight: Tensor, tau: float, branch_weight: float
 ) -> _Two:
     u = Q.gather(1, actions.long().unsqueeze(1)).squeeze(1) - V
-    lean = weight * (branch_weight / Q.shape[0]) * ((u < 0).to(u.dtype) - tau).abs()
-    return (lean * u * u).sum().view(1), -2 * lean * u
+    pull, scale = weight * ((u < 0).to(u.dtype) - tau).abs() * u, branch_weight / Q.shape[0]
+    return scale * (pull * u).sum().view(1), -2 * scale * pull
 
 
 def _fast_expectile(
