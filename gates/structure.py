@@ -6,7 +6,8 @@ One problem is told, the most telling one: an unknown key first, with the key it
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,9 @@ class Problem:
 
 def first_problem(schema: dict[str, Any], data: Any) -> Problem | None:
     """The most telling way in which `data` is not what the schema asks for."""
-    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema import FormatChecker
 
-    validator = Draft202012Validator(schema, format_checker=FormatChecker(["date"]))
+    validator = _judge()(schema, format_checker=FormatChecker(["date"]))
     errors = sorted(validator.iter_errors(data), key=lambda error: list(map(str, error.path)))
     if not errors:
         return None
@@ -44,6 +45,25 @@ def first_problem(schema: dict[str, Any], data: Any) -> Problem | None:
     more = f"{len(errors)} problems in this file" if len(errors) > 1 else ""
     what, fix = _told(error)
     return Problem(dotted(error.absolute_path), what, fix or more)
+
+
+@functools.cache
+def _judge() -> Any:
+    """The library's judge, but 2.0 is no integer, and `$` is the very end of a text."""
+    from jsonschema import Draft202012Validator, validators
+
+    from trueup.gates.documents.schema import whole_text
+
+    def pattern(_: Any, rule: str, value: Any, __: Any) -> Iterator[Any]:
+        from jsonschema import ValidationError
+
+        if isinstance(value, str) and not whole_text(rule).search(value):
+            yield ValidationError(f"{value!r} does not match {rule!r}")
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: type(value) is int
+    )
+    return validators.extend(Draft202012Validator, {"pattern": pattern}, type_checker=types)
 
 
 def _inner(error: Any) -> Any:

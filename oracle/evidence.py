@@ -129,13 +129,22 @@ def write_evidence(verification: Verification, path: Path | str) -> Path:
     """
     path = Path(path)
     text = json.dumps(record(verification), indent=1, allow_nan=False) + "\n"
+    if os.path.exists(path) and not os.path.isfile(path):  # a device must not be replaced
+        raise OracleError(
+            "cannot write the evidence: it is not a regular file", where=str(path),
+            fix="give the name of a file with --evidence",
+        )  # fmt: skip
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
     except OSError as error:
         raise OracleError(
             f"cannot write the evidence: {error.strerror}",

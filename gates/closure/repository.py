@@ -48,6 +48,7 @@ class Repository:
     folder: Path
     shown: str
     _kinds: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    _silent: bool = False  # it did not answer once: nothing is asked again
 
     def has(self, commit: str) -> bool:
         """Whether the commit is there."""
@@ -121,6 +122,8 @@ class Repository:
         return done.stdout
 
     def _run(self, arguments: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        if self._silent:
+            raise GitFailed(f"git did not answer within {_TIMEOUT} seconds")
         settings = [part for one in _SAFE for part in ("-c", one)]
         try:
             return subprocess.run(
@@ -132,6 +135,7 @@ class Repository:
         except FileNotFoundError:
             raise GitFailed("git is not installed") from None
         except subprocess.TimeoutExpired:
+            self._silent = True
             raise GitFailed(f"git did not answer within {_TIMEOUT} seconds") from None
         except (OSError, ValueError) as error:
             raise GitFailed(str(error)) from None

@@ -47,13 +47,14 @@ class Judging:
     def __post_init__(self) -> None:
         """Load the profile. Raises `ProfileError`, or `ClosureError` where it leads out."""
         self.name = self.ticket.profile
-        if self.name not in built_in() and self.name.endswith(".toml"):
+        if self.name not in built_in():
             point = Point("profile", self.docket, self.ticket.name)
             found = self.files.find("ticket", self.name)
             if not isinstance(found, Place):
                 raise ClosureError(
                     "ticket.profile: there is no such profile", where=self.ticket.name,
-                    got=found[1], fix="give a built-in profile, or a TOML file below the root",
+                    got=found[1], expected=f"one of {', '.join(built_in())}, or a TOML file",
+                    fix="give a built-in profile, or a TOML file below the root",
                 )  # fmt: skip
             self.profile_file = found
             self.name = str(found.path)

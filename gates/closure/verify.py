@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from trueup.gates.closure.current import judge_now
 from trueup.gates.closure.docket import Docket, Point
 from trueup.gates.closure.errors import ClosureError
 from trueup.gates.closure.exact import Exact, read_exact
 from trueup.gates.closure.files import Files, Place
-from trueup.gates.closure.model import Ticket
 from trueup.gates.closure.repository import GitFailed, Repository
 from trueup.gates.closure.statement import PREDICATE_TYPE, REPOSITORY, STATEMENT_TYPE, schema
 from trueup.gates.closure.ticket import read_ticket
@@ -73,7 +73,7 @@ def verify_statement(
     files = Files(base, base, str(root) if root is not None else _shown(base), docket)
     _subjects(exact, files, ticket_name, docket)
     _result(exact, docket)
-    _criteria(exact, files, ticket_name, docket)
+    judge_now(exact, files, ticket_name, docket)
     _commit(exact, files, ticket_name, docket, repository)
     findings = docket.collector.findings()
     failed = any(one.severity == "error" for one in findings)
@@ -197,42 +197,6 @@ def _result(exact: Exact, docket: Docket) -> None:
     elif (predicate["result"] == "WARNED") != bool(predicate.get("warnedTests")):
         got = f"{predicate['result']}, {len(predicate.get('warnedTests', []))} warned"
         point.flaw("statement_result", where, got)
-
-
-def _criteria(exact: Exact, files: Files, ticket: str, docket: Docket) -> None:
-    """Each criterion the ticket has now was among what was judged."""
-    point = docket.point("statement: every criterion of the ticket")
-    where = exact.document.where("predicate", "passedTests")
-    found = files.find("ticket", ticket)
-    if not isinstance(found, Place):
-        point.unknown("statement_criterion", where, f"the ticket {show(ticket)} is not there")
-        return
-    try:
-        current, _ = read_ticket(found.path, found.shown)
-    except ClosureError as error:
-        point.unknown("statement_criterion", where, f"the ticket cannot be read: {error.what}")
-        return
-    predicate = exact.document.data["predicate"]
-    listed = {*predicate.get("passedTests", ()), *predicate.get("warnedTests", ())}
-    for criterion in current.criteria:
-        if f"criterion: {criterion.id}" not in listed:
-            got = f"{criterion.id} is in the ticket, but not in the statement"
-            point.flaw("statement_criterion", where, got)
-    _named(exact, files, os.path.dirname(found.path), current, docket)
-
-
-def _named(exact: Exact, files: Files, folder: str, ticket: Ticket, docket: Docket) -> None:
-    """Each file the ticket names is a subject: one that is none could change unseen."""
-    point = docket.point("statement: every file of the ticket")
-    subjects = exact.document.data["subject"]
-    listed = {os.path.realpath(os.path.join(files.root, one["name"])) for one in subjects}
-    beside = [ticket.thread.export, ticket.board, ticket.evidence.kernels]
-    of_run = [*(one.path for one in ticket.files), *(one.log for one in ticket.commands)]
-    named = [path for path in beside if path is not None]
-    for path in dict.fromkeys([*named, *(os.path.join(ticket.run, one) for one in of_run)]):
-        if os.path.realpath(os.path.join(folder, path)) not in listed:
-            got = f"{show(path)} is in the ticket, but no subject"
-            point.flaw("statement_incomplete", exact.document.where("subject"), got)
 
 
 def _commit(

@@ -29,7 +29,7 @@ def writing(path: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         raise FaceError(
             f"cannot write it: {reason}",
-            where=str(error.filename or path),
+            where=str(path if error.filename2 else error.filename or path),  # a rename has two
             fix="give a path in a directory that you may write to",
         ) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from trueup.cli.app import app
+from trueup.errors import FaceError
+from trueup.render.files import write_report
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYOUT = str(ROOT / "fixtures" / "layouts" / "passes_l0" / "layout.toml")
@@ -124,3 +127,27 @@ def test_a_name_that_is_not_there_gives_no_order_either() -> None:
     assert result.exit_code == 2
     assert result.stderr.startswith(f"trueup: a\\n{ORDER}: does not exist")
     assert not [line for line in result.stderr.splitlines() if line.startswith("::")]
+
+
+def test_a_report_never_takes_the_place_of_a_pipe(tmp_path: Path) -> None:
+    """`--write sarif=/dev/stdout` writes to it; with leave to, a rename would remove it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FaceError, match="cannot write it: No such device or address"):
+        write_report(tmp_path, "pipe", "x")  # nobody reads, and nobody waits
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert write_report(tmp_path, "pipe", "text\n") == pipe
+    assert os.read(reader, 100) == b"text\n"
+    os.close(reader)
+    assert stat.S_ISFIFO(os.stat(pipe).st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_report_that_cannot_be_written_names_its_place_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "gate.html").mkdir()
+    with pytest.raises(FaceError) as caught:
+        write_report(tmp_path, "gate.html", "x")
+    assert caught.value.where == str(tmp_path / "gate.html")
+    assert os.listdir(tmp_path) == ["gate.html"]

@@ -16,6 +16,7 @@ import pytest
 
 from trueup.gates.catalogue.kinds import kinds
 from trueup.gates.closure.close import close
+from trueup.gates.closure.errors import ClosureError
 from trueup.gates.closure.reruns import Identity, identity
 from trueup.gates.profile.load import load_profile
 
@@ -193,3 +194,17 @@ def test_a_real_run_closes_by_the_built_in_profile(tmp_path: Path) -> None:
     assert [one.status for one in closure.criteria] == ["holds"]
     assert closure.passed, closure.all_findings
     assert "rule: TEL001" in json.loads(closure.statement)["predicate"]["passedTests"]
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../outside", "passes", "nl\\n"])
+def test_a_profile_is_built_in_or_below_the_root(name: str, tmp_path: Path) -> None:
+    """Whatever its name ends with: a ticket from elsewhere must not have other files read."""
+    (tmp_path / "outside").write_text("[profile]")
+    root = tmp_path / "root"
+    root.mkdir()
+    ticket = laid.lay_out("passes", root)
+    text = ticket.read_text().replace('profile = "profile.toml"', f'profile = "{name}"')
+    ticket.write_text(text)
+    with pytest.raises(ClosureError, match="there is no such profile") as caught:
+        close(ticket, equations=["nl.delta_momentum"])
+    assert "dqn, nl" in caught.value.expected

@@ -198,7 +198,7 @@ EDITS: list[tuple[str, Edit, set[str]]] = [
     ("ticket-left-out", lambda d: d["subject"].remove(first(d, "ticket.toml")), {"CLO124"}),
     ("log-left-out", lambda d: d["subject"].remove(first(d, "run/train.log")), {"CLO124"}),
     ("telemetry-left-out", lambda d: d["subject"].remove(first(d, "run/telemetry.json")),
-     {"CLO124"}),
+     {"CLO124", "CLO125"}),
     ("thread-left-out", lambda d: d["subject"].remove(first(d, "thread.json")), {"CLO124"}),
     ("commit-left-out", lambda d: d["subject"].remove(first(d, "repository")), {"CLO124"}),
     ("named-twice", lambda d: d["subject"].append(first(d, "ticket.toml")), {"CLO124"}),
@@ -268,3 +268,55 @@ def test_what_is_no_document_is_refused(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(ClosureError):
         verify_statement(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["run/evals/later.json", "run/telemetry.json.gz", "run/EVALS/Again.JSON"]
+)
+def test_what_came_to_the_run_later_is_found(name: str, statement: Path, tmp_path: Path) -> None:
+    """Whatever it holds: nobody judged it."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"\0")
+    recheck = verify_statement(statement)
+    assert not recheck.passed
+    assert rules(recheck) == {"CLO125"}
+    (finding,) = recheck.findings
+    assert finding.artifact == str(tmp_path / name)
+
+
+def test_what_no_pattern_looks_for_may_come_later(statement: Path, tmp_path: Path) -> None:
+    (tmp_path / "run" / "notes.txt").write_text("looked at again")
+    (tmp_path / "elsewhere.json").write_text("{}")
+    assert verify_statement(statement).passed
+
+
+@pytest.mark.parametrize("relative", ["run/evals/later.json", "run/more"])
+def test_what_leads_out_of_the_run_now_cannot_be_told(
+    relative: str, statement: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.json").write_text("{}")
+    target = "../../secret.json" if relative.endswith("json") else "/"
+    (tmp_path / relative).symlink_to(target)
+    recheck = verify_statement(statement)
+    if relative.endswith("json"):
+        assert rules(recheck) == {"CLO125"}
+    else:  # a folder behind a link is not entered, at closing as well
+        assert recheck.passed
+
+
+def test_a_further_run_is_looked_at_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "ticket.statement.json"
+    path.write_text(closed("passes_further_run", tmp_path).statement)
+    assert verify_statement(path).passed
+    (further,) = [one for one in tmp_path.glob("*run*") if one.is_dir() and one.name != "run"]
+    shutil.copy(further / "telemetry.json", further / "telemetry.json.zst")
+    assert rules(verify_statement(path)) == {"CLO125"}
+
+
+def test_without_its_run_or_profile_it_cannot_be_told(statement: Path, tmp_path: Path) -> None:
+    (tmp_path / "profile.toml").write_text("[profile]")
+    assert rules(verify_statement(statement)) == {"CLO120", "CLO121"}
+    shutil.rmtree(tmp_path / "run")
+    found = verify_statement(statement)
+    assert not found.passed
+    assert {"CLO121"} <= rules(found)

@@ -390,3 +390,17 @@ def test_an_artifact_behind_a_url_has_its_name_and_its_path_in_the_run() -> None
 
 def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_a_whole_number_is_written_as_one_and_a_pattern_ends_with_the_text() -> None:
+    """The library alone takes 2.0 for an integer, and lets `$` stand before a last line break."""
+    from trueup.gates.structure import first_problem
+
+    whole = {"properties": {"n": {"type": "integer"}}}
+    assert first_problem(whole, {"n": 2}) is None
+    problem = first_problem(whole, {"n": 2.0})
+    assert problem is not None
+    assert (problem.place, problem.what) == ("n", "is 2.0, expected a whole number")
+    named = {"properties": {"id": {"type": "string", "pattern": "^[a-z]+$"}}}
+    assert first_problem(named, {"id": "ab"}) is None
+    assert first_problem(named, {"id": "ab\n"}) is not None

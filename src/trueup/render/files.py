@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -15,6 +16,8 @@ def write_report(directory: Path, name: str, text: str) -> Path:
     """Write `text` to a file in `directory`, made where it is missing, in one step."""
     path = directory / name
     with writing(path):
+        if _is_stream(path):
+            return _streamed(path, text)
         directory.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{name}.")
         try:
@@ -25,6 +28,23 @@ def write_report(directory: Path, name: str, text: str) -> Path:
         except BaseException:
             os.unlink(temporary)
             raise
+    return path
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a device or a pipe: a file must not take its place, `/dev/stdout` for one."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _streamed(path: Path, text: str) -> Path:
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # a pipe that nobody reads makes none wait
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
+        stream.write(text)
     return path
 
 
