@@ -54,9 +54,12 @@ def is_valid(support: F64, n_atoms: int, slack: float = SLACK) -> Any:
     """Tell which supports can be used: v_min < v_max, a delta_z that fits them, all finite."""
     low, high, step = support[..., 0], support[..., 1], support[..., 2]
     span = high - low
+    usable = step >= LEAST_STEP
     off = np.abs(step * (n_atoms - 1) - span)
-    fits = off <= slack * (np.abs(high) + np.abs(low))
-    return (high > low) & (step >= LEAST_STEP) & np.isfinite(span) & fits
+    # Whether a step fits is asked of usable ones alone: of others rounding might decide it.
+    off = np.where(usable, off, 0.0)
+    fits = off <= np.where(usable, slack * (np.abs(high) + np.abs(low)), 0.0)
+    return (high > low) & usable & np.isfinite(span) & fits
 
 
 def check_support(support: F64, n_atoms: int, slack: float = SLACK) -> None:

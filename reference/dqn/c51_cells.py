@@ -10,6 +10,19 @@ from trueup.reference.dqn.atoms import atoms, is_valid
 from trueup.reference.symbols import F64
 
 
+class Cells(NamedTuple):
+    """Where targets lie among atoms; `n` targets a row."""
+
+    lower: Any
+    """(..., n): the number of a target's lower atom, from 0 to n - 2."""
+    share: F64
+    """(..., n): what the upper atom gets; exactly 0 or 1 at or beyond an end."""
+    width: F64
+    """(..., n) or (..., 1): how wide the cell is."""
+    clamped: Any
+    """(..., n): the target is at or beyond an end."""
+
+
 class Target(NamedTuple):
     """A target distribution on the online atoms; `n` targets a row."""
 
@@ -17,10 +30,8 @@ class Target(NamedTuple):
     """(..., n): what lies on every atom."""
     invalid: Any
     """(...): 1 where a support or a target is none."""
-    cell: Any
-    """(..., n): the lower atom of every target's cell."""
-    width: F64
-    """(..., n): how wide that cell is."""
+    cells: Cells
+    """Where the targets lie."""
     between: F64
     """(..., n): the probability of every target within the support, 0 of a clamped one."""
 
@@ -44,13 +55,11 @@ def target_atoms(
     return returns[..., np.newaxis] + discount[..., np.newaxis] * z
 
 
-def cells(t: F64, z: F64, step: F64, quotient: bool = False) -> tuple[Any, F64]:
-    """Give the cell of every target among evenly spaced atoms, and its share of the upper one.
+def cells(t: F64, z: F64, step: F64, quotient: bool = False) -> Cells:
+    """Find the cell of every target among evenly spaced atoms, and its share of the upper one.
 
-    Shapes: t, z (..., n) targets and atoms; step (..., 1), the atoms' distance. The cell is the
-    number of its lower atom, from 0 to n - 2. Targets at or beyond an end have the first or last
-    cell and a share of exactly 0 or 1. `quotient` takes the share from (t - z_0) / step, which is
-    the same and rounds differently.
+    Shapes: t, z (..., n) targets and atoms; step (..., 1), the atoms' distance. `quotient` takes
+    the share from (t - z_0) / step, which is the same and rounds differently.
     """
     n = z.shape[-1]
     below, beyond = t <= z[..., :1], t >= z[..., -1:]
@@ -60,19 +69,19 @@ def cells(t: F64, z: F64, step: F64, quotient: bool = False) -> tuple[Any, F64]:
     settled = np.where(below, 0.5, np.where(beyond, n - 1.5, place))
     lower = np.searchsorted(np.arange(1.0, n - 1.0), settled, side="right")
     share = place - lower if quotient else (inside - (z[..., :1] + lower * step)) / step
-    return lower, np.where(below, 0.0, np.where(beyond, 1.0, share))
+    share = np.where(below, 0.0, np.where(beyond, 1.0, share))
+    return Cells(lower, share, step, below | beyond)
 
 
-def uneven_cells(
-    t: F64, z: F64, positions: F64, span: F64, quotient: bool = False
-) -> tuple[Any, F64, F64]:
-    """As `cells` among atoms at `positions` (n,) times `span` (..., 1); the cells' widths as well.
+def uneven_cells(t: F64, z: F64, positions: F64, span: F64, quotient: bool = False) -> Cells:
+    """As `cells`, among atoms at `positions` (n,) times `span` (..., 1).
 
     The cell has z_l <= t < z_{l+1}: a target on an atom lies in the cell above it. `quotient`
     finds it by (t - z_0) / span among the positions.
     """
+    below, beyond = t <= z[..., :1], t >= z[..., -1:]
     inside = np.minimum(np.maximum(t, z[..., :1]), z[..., -1:])
-    place = (inside - z[..., :1]) / span
+    place = (inside - z[..., :1]) / span if quotient else inside
     if quotient:
         lower = np.searchsorted(positions[1:-1], place, side="right")
     else:
@@ -81,10 +90,10 @@ def uneven_cells(
     at = np.take(positions, lower)
     gap = np.take(positions, lower + 1) - at
     width = gap * span
-    above = inside - np.take_along_axis(z, lower, axis=-1)
-    share = (place - at) / gap if quotient else above / width
-    share = np.where(t <= z[..., :1], 0.0, np.where(t >= z[..., -1:], 1.0, share))
-    return lower, share, width
+    low, wide = (at, gap) if quotient else (np.take_along_axis(z, lower, axis=-1), width)
+    share = (place - low) / wide
+    share = np.where(below, 0.0, np.where(beyond, 1.0, share))
+    return Cells(lower, share, width, below | beyond)
 
 
 def gathered(p: F64, cell: Any, share: F64) -> F64:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueup.reference.catalogue import equation
-from trueup.reference.dqn.atoms import log_softmax, softmax
+from trueup.reference.dqn.atoms import softmax
 from trueup.reference.dqn.c51_cells import Target
 from trueup.reference.dqn.c51_families import C51_FAMILIES, prepare
 from trueup.reference.dqn.c51_projection import (
@@ -73,8 +73,9 @@ def c51_loss_by_parts(
 
 def _pull(target: Target, heights: F64) -> F64:
     """Give dL/dshift: the slope of `heights` in the cell of every target within the support."""
-    upper = np.take_along_axis(heights, target.cell + 1, axis=-1)
-    slope = (upper - np.take_along_axis(heights, target.cell, axis=-1)) / target.width
+    lower, _, width, _ = target.cells
+    upper = np.take_along_axis(heights, lower + 1, axis=-1)
+    slope = (upper - np.take_along_axis(heights, lower, axis=-1)) / width
     pulls = np.where(target.between == 0.0, 0.0, target.between * slope)
     pull: F64 = np.sum(pulls, axis=-1)
     return pull
@@ -142,7 +143,10 @@ def c51_loss(
     target = projected(
         p_next, support, next_support, returns, discount, positions, shift, next_shift, project
     )
-    p, log_p = softmax(logits), log_softmax(logits)
+    below = logits - np.max(logits, axis=-1, keepdims=True)
+    grown = np.exp(below)
+    total = np.sum(grown, axis=-1, keepdims=True)
+    p, log_p = grown / total, below - np.log(total)
     if reading == "log_of_p_plus_eps":
         log_p = np.log(p + 1e-8)
     elif reading == "softmax_over_branches":
@@ -160,7 +164,8 @@ def c51_loss(
     if reading == "shift_of_clamped":
         target = target._replace(between=p_next)
     elif reading == "shift_without_step":
-        target = target._replace(width=np.ones_like(target.width))
+        cells = target.cells
+        target = target._replace(cells=cells._replace(width=np.ones_like(cells.width)))
     d_shift = _pull(target, log_p)
     loss = -np.sum(target.mass * log_p, axis=-1)
     return loss, d_logits, -d_shift if reading == "shift_sign" else d_shift, target.invalid

@@ -174,7 +174,8 @@ def projected(
 ) -> Target:
     """Project, and keep what the gradient of the shift asks for."""
     n = p_next.shape[-1]
-    valid, valid_next = is_valid(support, n), is_valid(next_support, n)
+    both = is_valid(np.concatenate([support[np.newaxis], next_support[np.newaxis]]), n)
+    valid, valid_next = both[0], both[1]
     if reading == "unshifted_target":
         next_shift = None
     elif reading == "unshifted_online":
@@ -190,12 +191,10 @@ def projected(
     support = np.where(valid[..., np.newaxis], support, np.array([0.0, n - 1.0, 1.0]))
     z = atoms(support, n, positions, shift)
     if positions is None:
-        step = support[..., 2:3]
-        cell, share = cells(t, z, step, quotient)
-        width = step + np.zeros_like(share)
+        at = cells(t, z, support[..., 2:3], quotient)
     else:
-        span = support[..., 1:2] - support[..., 0:1]
-        cell, share, width = uneven_cells(t, z, positions, span, quotient)
+        at = uneven_cells(t, z, positions, support[..., 1:2] - support[..., 0:1], quotient)
+    share = at.share
     if reading == "weights_swapped":
         share = 1.0 - share
     elif reading == "clamp_after_floor":
@@ -204,9 +203,9 @@ def projected(
     elif reading == "integer_b":
         whole = (share == 0.0) | (share == 1.0)
         p_next = np.where(whole, 0.0 * p_next, p_next)
-    between = np.where((t > z[..., :1]) & (t < z[..., -1:]), p_next, 0.0)
+    between = np.where(at.clamped, 0.0, p_next)
     known = all_known(t, p_next, z)
-    mass = gathered(between if reading == "clamped_dropped" else p_next, cell, share)
+    mass = gathered(between if reading == "clamped_dropped" else p_next, at.lower, share)
     mass, flag = guarded_mass(mass, known, valid, valid_next)
     between = np.where(known[..., np.newaxis], between, np.nan)
-    return Target(mass, flag, cell, width, np.where(valid[..., np.newaxis], between, 0.0))
+    return Target(mass, flag, at, np.where(valid[..., np.newaxis], between, 0.0))

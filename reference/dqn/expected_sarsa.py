@@ -224,11 +224,10 @@ def sarsa_mixture(
         policy = np.ones_like(policy) / policy.shape[1]
     elif reading == "mixed_atoms":
         t = np.sum(policy[..., np.newaxis] * t, axis=1, keepdims=True) + np.zeros_like(t)
-    cell, share = cells(t, z, usable[:, np.newaxis, 2:3])
-    if reading == "weights_swapped":
-        share = 1.0 - share
+    at = cells(t, z, usable[:, np.newaxis, 2:3])
+    share = 1.0 - at.share if reading == "weights_swapped" else at.share
     mass, flag = guarded_mass(
-        gathered(p_next, cell, share),
+        gathered(p_next, at.lower, share),
         all_known(t, p_next, z),
         valid[:, np.newaxis],
         is_valid(next_support, n),
