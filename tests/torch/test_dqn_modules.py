@@ -327,7 +327,7 @@ def test_autocast_leaves_the_losses_in_float32() -> None:
         ),
         (
             lambda: t.C51Head(3).greedy(torch.ones(2, 12)),
-            r"got q \(2, 12\), expected \(2, 13\)",
+            r"got scores \(2, 12\), expected \(2, 13\)",
         ),
         (
             lambda: t.C51Head(3).shifts(torch.ones(2, 1)),

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from trueup.kernels.torch.dqn import (
+    atoms,
     auxiliary,
     focus,
     gradients,
@@ -89,6 +90,21 @@ CASES: dict[str, Case] = {
         transforms, "_backward", lambda: [3 * torch.randn(77), torch.randn(77)], (),
     ),
     "symexp": (transforms, "_symexp", lambda: [torch.randn(5, 77)], ()),
+    "symexp_backward": (
+        transforms, "_symexp_backward", lambda: [torch.randn(77), torch.randn(77)], (),
+    ),
+    "expected_q_backward": (
+        atoms, "_backward", lambda: [torch.randn(B, A), *drawn()[:2], None], (),
+    ),
+    "greedy_action": (sampling, "_greedy", lambda: [torch.randn(B, 13), [4, 3, 3, 3]], ()),
+    "atom_support": (
+        quantiles, "_supports",
+        lambda: [2 * torch.randn(8).sort().values, torch.randn(B, 13), 11, 0.5, 0.2, 0.5,
+                 [4, 3, 3, 3]], (),
+    ),
+    "action_encoding": (
+        market, "_encoding", lambda: [whole(4, B), *(whole(3, B) for _ in range(3))], (),
+    ),
     "liquid_step": (
         liquid, "", lambda: [torch.randn(B), positive(B), torch.randn(B), positive(B), 0.3], (),
     ),

@@ -113,6 +113,21 @@ CASES: dict[str, Case] = {
     "symlog": (lambda: [3 * random(B, 2)], (), None),
     "symexp": (lambda: [3 * random(B, 2)], (), None),
     "symlog_backward": (lambda: [3 * random(B), random(B)], (), None),
+    "symexp_backward": (lambda: [3 * random(B), random(B)], (), None),
+    "expected_q_backward": (
+        lambda: [random(B, ACTIONS), *drawn()[:2], None], (),
+        lambda d, logits, support, _: dqn.expected_q_backward(d, logits, support)[0],
+    ),
+    "greedy_action": (
+        lambda: [random(B, 13), [4, 3, 3, 3]], (), lambda scores, _: dqn.greedy_action(scores),
+    ),
+    "atom_support": (
+        lambda: [2 * random(8).sort().values, random(B, 13), 11, 0.5, 0.2, 0.5, [4, 3, 3, 3]], (),
+        None,
+    ),
+    "action_encoding": (
+        lambda: [whole(4, B), *(whole(3, B) for _ in range(3))], (), None,
+    ),
     "liquid_step": (lambda: [random(B), unit(B), random(B), 0.5 + unit(B), 0.3], (), None),
     "liquid_step_backward": (
         lambda: [random(B), random(B), unit(B), random(B), 0.5 + unit(B), 0.3], (), None,

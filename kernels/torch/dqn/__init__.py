@@ -28,7 +28,7 @@ from trueup.kernels.torch.dqn.replay import (
     sum_tree_sample,
     sum_tree_update_,
 )
-from trueup.kernels.torch.dqn.sampling import Drawn, advantage_noise, thompson
+from trueup.kernels.torch.dqn.sampling import Drawn, advantage_noise, greedy_action, thompson
 from trueup.kernels.torch.dqn.scan import selective_scan
 from trueup.kernels.torch.dqn.selection import select_variables
 from trueup.kernels.torch.dqn.shift import atom_shift, atom_shift_gradient
@@ -70,6 +70,7 @@ __all__ = [
     "expectile_backup",
     "gated_residual",
     "grad_norms",
+    "greedy_action",
     "importance_weights",
     "iqn_loss",
     "liquid_mod",

@@ -133,11 +133,53 @@ def _backward(ctx: Any, dq: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]
     if dq is None:
         return None, None, None, None
     logits, support, *rest = ctx.saved_tensors
+    d_logits = _expected_backward(dq, logits, support, rest[0] if ctx.positioned else None)
+    return d_logits, None, None, dq if ctx.shifted else None
+
+
+def _distances(
+    logits: Tensor, support: Tensor, positions: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Give p, z - z_0 (0 on a degenerate support) and z - Q, each (..., n)."""
     n, p = logits.shape[-1], torch.softmax(logits, -1)
-    rise = rise_of(support, n, rest[0] if ctx.positioned else None)
+    rise = rise_of(support, n, positions)
     rise = torch.where(usable(support, n).unsqueeze(-1), rise, 0)
-    mean = (p * rise).sum(-1, keepdim=True)
-    return dq.unsqueeze(-1) * p * (rise - mean), None, None, dq if ctx.shifted else None
+    return p, rise, rise - (p * rise).sum(-1, keepdim=True)
+
+
+def _plain_backward(
+    dq: Tensor, logits: Tensor, support: Tensor, positions: Tensor | None
+) -> Tensor:
+    p, _, away = _distances(logits, support, positions)
+    return dq.unsqueeze(-1) * p * away
+
+
+def _fast_backward(
+    dq: Tensor, logits: Tensor, support: Tensor, positions: Tensor | None
+) -> Tensor | Refused:
+    if positions is not None:
+        return Refused("the kernel is for evenly spaced atoms")
+    d_logits, d_shift = logits.new_empty(logits.shape), dq.new_empty(dq.shape)
+    given = contiguous(dq, logits, support)
+    refused = launch("dqn.expected_q_backward", *given, d_logits, d_shift)
+    return d_logits if refused is None else refused
+
+
+def _fake_backward(dq: Tensor, logits: Tensor, *_: Any) -> Tensor:
+    return logits.new_empty(logits.shape)
+
+
+def _keep_backward(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    dq, logits, support, positions = inputs
+    ctx.save_for_backward(dq, logits, support, *(() if positions is None else (positions,)))
+
+
+def _backward_twice(ctx: Any, d: Tensor) -> tuple[Tensor | None, ...]:
+    dq, logits, support, *rest = ctx.saved_tensors
+    p, rise, away = _distances(logits, support, rest[0] if rest else None)
+    pulled = dq.unsqueeze(-1) * (d * away - rise * (d * p).sum(-1, keepdim=True))
+    d_logits = p * (pulled - (p * pulled).sum(-1, keepdim=True))
+    return (d * p * away).sum(-1), d_logits, None, None
 
 
 _expected = operator(
@@ -147,4 +189,13 @@ _expected = operator(
     fast=_fast,
     fake=_fake,
 )
+_expected_backward = operator(
+    "expected_q_backward(Tensor dq, Tensor logits, Tensor support, Tensor? positions) -> Tensor",
+    _plain_backward,
+    fast=_fast_backward,
+    fake=_fake_backward,
+)
 torch.library.register_autograd("trueup::expected_q", _backward, setup_context=_keep)
+torch.library.register_autograd(
+    "trueup::expected_q_backward", _backward_twice, setup_context=_keep_backward
+)

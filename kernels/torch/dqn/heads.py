@@ -13,7 +13,7 @@ from trueup.kernels.torch.dqn.aggregation import dueling
 from trueup.kernels.torch.dqn.atoms import expected_q
 from trueup.kernels.torch.dqn.c51 import BRANCH_WEIGHT, C51Loss, c51_loss
 from trueup.kernels.torch.dqn.iqn import TAUS, IQNLoss, cvar, iqn_loss
-from trueup.kernels.torch.dqn.sampling import Drawn, thompson
+from trueup.kernels.torch.dqn.sampling import Drawn, greedy_action, thompson
 from trueup.kernels.torch.dqn.shapes import (
     BRANCHES,
     Constant,
@@ -74,10 +74,7 @@ class _Branching(Constant):
 
         Raises ValueError for another shape.
         """
-        ranked("greedy", "q", q, "B A")
-        expect("greedy", q=(q, (q.shape[0], sum(self.branches))))
-        parts = q.split(self.branches, 1)
-        return torch.stack([part.argmax(1) for part in parts], 1)
+        return greedy_action(q, self.branches).long()
 
     def taken(self, rows: Tensor, actions: Tensor) -> Tensor:
         """Give the rows of the actions of every branch: (B, A, ...) at (B, 4) to (B, 4, ...).

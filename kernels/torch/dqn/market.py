@@ -74,8 +74,8 @@ def action_encoding(direction: Tensor, magnitude: Tensor, order: Tensor, urgency
     ranked("action_encoding", "direction", direction, "B")
     rest = {"magnitude": magnitude, "order": order, "urgency": urgency}
     expect("action_encoding", **{name: (item, direction.shape) for name, item in rest.items()})
-    d, m, o, u = (numbered(item) for item in (direction, *rest.values()))
-    return ((d * 3 + m) * 3 + o) * 3 + u
+    joint: Tensor = _encoding(*(numbered(item) for item in (direction, *rest.values())))
+    return joint
 
 
 def action_factoring(joint: Tensor) -> Joint:
@@ -143,6 +143,23 @@ def _fake_book(bid: Tensor, *_: Tensor) -> _Four:
     return signal, com_bid, com_ask, bid.new_empty(bid.shape[:1], dtype=torch.int32)
 
 
+def _plain_encoding(direction: Tensor, magnitude: Tensor, order: Tensor, urgency: Tensor) -> Tensor:
+    return ((direction * 3 + magnitude) * 3 + order) * 3 + urgency
+
+
+def _fast_encoding(
+    direction: Tensor, magnitude: Tensor, order: Tensor, urgency: Tensor
+) -> Tensor | Refused:
+    joint = _fake_encoding(direction)
+    given = contiguous(direction, magnitude, order, urgency)
+    refused = launch("dqn.action_encoding", *given, joint)
+    return joint if refused is None else refused
+
+
+def _fake_encoding(direction: Tensor, *_: Tensor) -> Tensor:
+    return direction.new_empty(direction.shape)
+
+
 def _plain_factoring(joint: Tensor) -> _Five:
     direction = joint // 27
     moves = (direction != _HOLD) & (direction != _FLAT)
@@ -191,6 +208,12 @@ _book = operator(
     _plain_book,
     fast=_fast_book,
     fake=_fake_book,
+)
+_encoding = operator(
+    "action_encoding(Tensor direction, Tensor magnitude, Tensor order, Tensor urgency) -> Tensor",
+    _plain_encoding,
+    fast=_fast_encoding,
+    fake=_fake_encoding,
 )
 _factoring = operator(
     "action_factoring(Tensor joint) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",

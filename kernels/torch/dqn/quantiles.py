@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.dqn.shapes import BRANCHES, alike, expect, ranked
+from trueup.kernels.torch.dqn.shapes import BRANCHES, alike, contiguous, expect, ranked
 from trueup.kernels.torch.ops.registry import Refused, launch, operator
 
 # As fractions of whole numbers: a place that is a product of rounded numbers may be in another gap.
@@ -54,16 +55,13 @@ def branch_supports(
     expect("branch_supports", quantiles=(quantiles, (2 * len(branches),)))
     sizes = torch.tensor(list(branches), device=quantiles.device)
     with torch.no_grad():
-        low, high = quantiles.float().chunk(2)
-        half = ((1 + margin) * (high - low) / 2).clamp(min=half_min)
-        middle = (low + high) / 2
-        if q is not None:
-            expect("branch_supports", q=(q, (q.shape[0], sum(branches))))
-            parts = q.float().split(list(branches), 1)
-            spread = torch.stack([part.std(1, correction=0) for part in parts], 1)
-            half = half * (1 + widening * spread)
-        rows = torch.stack([middle - half, middle + half, 2 * half / (n_atoms - 1)], -1)
-        return rows.repeat_interleave(sizes, -2, output_size=sum(branches))
+        values = quantiles.new_zeros(1, sum(branches)) if q is None else q
+        ranked("branch_supports", "q", values, "B A")
+        expect("branch_supports", q=(values, (values.shape[0], sum(branches))))
+        numbers = n_atoms, widening, margin, half_min, list(branches)
+        rows = _supports(quantiles.float(), values.float(), *numbers)
+        rows = rows.repeat_interleave(sizes, 1, output_size=sum(branches))
+        return rows[0] if q is None else rows
 
 
 def _plain(q: Tensor, branches: Sequence[int]) -> Tensor:
@@ -90,6 +88,50 @@ def _fake(q: Tensor, branches: Sequence[int]) -> Tensor:
     return q.new_empty((2 * len(branches),))
 
 
+def _plain_supports(
+    quantiles: Tensor,
+    q: Tensor,
+    n_atoms: int,
+    widening: float,
+    margin: float,
+    half_min: float,
+    branches: Sequence[int],
+) -> Tensor:
+    low, high = quantiles.chunk(2)
+    half, middle = ((1 + margin) * (high - low) / 2).clamp(min=half_min), (low + high) / 2
+    spread = torch.stack([part.std(1, correction=0) for part in q.split(list(branches), 1)], 1)
+    wide = half * (1 + widening * spread)
+    return torch.stack([middle - wide, middle + wide, 2 * wide / (n_atoms - 1)], -1)
+
+
+def _fast_supports(
+    quantiles: Tensor,
+    q: Tensor,
+    n_atoms: int,
+    widening: float,
+    margin: float,
+    half_min: float,
+    branches: Sequence[int],
+) -> Tensor | Refused:
+    if tuple(branches) != BRANCHES:
+        return Refused(f"the kernel is for branches of {BRANCHES} actions")
+    support = _fake_supports(quantiles, q)
+    numbers = n_atoms, widening, margin, half_min
+    refused = launch("dqn.atom_support", *contiguous(quantiles, q), *numbers, support)
+    return support if refused is None else refused
+
+
+def _fake_supports(quantiles: Tensor, q: Tensor, *_: Any) -> Tensor:
+    return q.new_empty((q.shape[0], quantiles.shape[0] // 2, 3))
+
+
+_supports = operator(
+    "atom_support(Tensor quantiles, Tensor q, int n_atoms, float widening, float margin, "
+    "float half_min, int[] branches) -> Tensor",
+    _plain_supports,
+    fast=_fast_supports,
+    fake=_fake_supports,
+)
 _quantiles = operator(
     "q_quantiles(Tensor q, int[] branches) -> Tensor", _plain, fast=_fast, fake=_fake
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -51,6 +52,19 @@ def thompson(
     )
     with torch.no_grad():
         return Drawn(*_thompson(*alike(logits, support, u, positions, shift)))
+
+
+def greedy_action(scores: Tensor, branches: Sequence[int] = BRANCHES) -> Tensor:
+    """Give the best action of every branch, the first of equal ones.
+
+    Shapes: scores (B, A), the actions of all branches one after another. Returns (B, K), int32,
+    within the branch. Raises ValueError for another shape.
+    """
+    ranked("greedy_action", "scores", scores, "B A")
+    expect("greedy_action", scores=(scores, (scores.shape[0], sum(branches))))
+    with torch.no_grad():
+        actions: Tensor = _greedy(*alike(scores), list(branches))
+    return actions
 
 
 def advantage_noise(score: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
@@ -104,6 +118,22 @@ def _fake(logits: Tensor, *_: Any) -> _Three:
     )
 
 
+def _plain_greedy(scores: Tensor, branches: Sequence[int]) -> Tensor:
+    return torch.stack([part.argmax(1) for part in scores.split(list(branches), 1)], 1).int()
+
+
+def _fast_greedy(scores: Tensor, branches: Sequence[int]) -> Tensor | Refused:
+    if tuple(branches) != BRANCHES:
+        return Refused(f"the kernel is for branches of {BRANCHES} actions")
+    actions = _fake_greedy(scores, branches)
+    refused = launch("dqn.greedy_action", scores.contiguous(), actions)
+    return actions if refused is None else refused
+
+
+def _fake_greedy(scores: Tensor, branches: Sequence[int]) -> Tensor:
+    return scores.new_empty((scores.shape[0], len(branches)), dtype=torch.int32)
+
+
 def _plain_noise(score: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
     parts = [
         torch.where(scale == 0, part, part + scale * own)
@@ -130,6 +160,12 @@ _thompson = operator(
     _plain,
     fast=_fast,
     fake=_fake,
+)
+_greedy = operator(
+    "greedy_action(Tensor scores, int[] branches) -> Tensor",
+    _plain_greedy,
+    fast=_fast_greedy,
+    fake=_fake_greedy,
 )
 _noise = operator(
     "advantage_noise(Tensor score, Tensor sigma, Tensor noise) -> Tensor",

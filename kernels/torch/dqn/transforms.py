@@ -23,7 +23,7 @@ def symlog(x: Tensor) -> Tensor:
 def symexp(x: Tensor) -> Tensor:
     """Undo `symlog`: y = sign(x) (exp(|x|) - 1).
 
-    x of any shape, which y has too. Differentiable, as often as wanted.
+    x of any shape, which y has too. Differentiable, twice.
     """
     y: Tensor = _symexp(*alike(x))
     return y
@@ -44,6 +44,10 @@ def _plain_symexp(x: Tensor) -> Tensor:
     return torch.copysign(torch.expm1(x.abs()), x)
 
 
+def _plain_symexp_backward(x: Tensor, dy: Tensor) -> Tensor:
+    return dy * torch.exp(x.abs())
+
+
 def _fast(x: Tensor) -> Tensor | Refused:
     return _launched("dqn.symlog", x)
 
@@ -54,6 +58,10 @@ def _fast_symexp(x: Tensor) -> Tensor | Refused:
 
 def _fast_backward(x: Tensor, dy: Tensor) -> Tensor | Refused:
     return _launched("dqn.symlog_backward", x, dy)
+
+
+def _fast_symexp_backward(x: Tensor, dy: Tensor) -> Tensor | Refused:
+    return _launched("dqn.symexp_backward", x, dy)
 
 
 def _launched(contract: str, *given: Tensor) -> Tensor | Refused:
@@ -83,8 +91,14 @@ def _backward_twice(ctx: Any, d: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _backward_symexp(ctx: Any, dy: Tensor) -> Tensor:
-    (x,) = ctx.saved_tensors
-    return dy * torch.exp(x.abs())
+    dx: Tensor = _symexp_backward(*ctx.saved_tensors, dy)
+    return dx
+
+
+def _backward_symexp_twice(ctx: Any, d: Tensor) -> tuple[Tensor, Tensor]:
+    x, dy = ctx.saved_tensors
+    slope = torch.exp(x.abs())
+    return d * dy * torch.sign(x) * slope, d * slope
 
 
 _symlog = operator("symlog(Tensor x) -> Tensor", _plain, fast=_fast, fake=_fake)
@@ -95,6 +109,15 @@ _symlog_backward = operator(
     fake=_fake,
 )
 _symexp = operator("symexp(Tensor x) -> Tensor", _plain_symexp, fast=_fast_symexp, fake=_fake)
+_symexp_backward = operator(
+    "symexp_backward(Tensor x, Tensor dy) -> Tensor",
+    _plain_symexp_backward,
+    fast=_fast_symexp_backward,
+    fake=_fake,
+)
 torch.library.register_autograd("trueup::symlog", _backward, setup_context=_keep)
 torch.library.register_autograd("trueup::symlog_backward", _backward_twice, setup_context=_keep)
 torch.library.register_autograd("trueup::symexp", _backward_symexp, setup_context=_keep)
+torch.library.register_autograd(
+    "trueup::symexp_backward", _backward_symexp_twice, setup_context=_keep
+)
