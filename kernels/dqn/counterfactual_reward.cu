@@ -14,7 +14,8 @@ extern "C" __global__ void counterfactual_reward(const float* __restrict__ pnl,
                                                  float* __restrict__ reward, int B) {
   const trueup::Four four(static_cast<size_t>(B));
   if (!four.any()) return;
-  const bool aligned = trueup::aligned16(pnl) && trueup::aligned16(cost) && trueup::aligned16(reward);
+  const bool aligned =
+      trueup::aligned16(pnl) && trueup::aligned16(cost) && trueup::aligned16(reward);
   const float4 p = four.load(pnl, aligned);
   const float4 c = four.load(cost, aligned);
   four.store(reward, float4{-p.x - c.x, -p.y - c.y, -p.z - c.z, -p.w - c.w}, aligned);

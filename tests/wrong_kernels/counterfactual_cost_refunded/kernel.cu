@@ -16,7 +16,8 @@ extern "C" __global__ void counterfactual_reward(const float* __restrict__ pnl,
                                                  float* __restrict__ reward, int B) {
   const trueup::Four four(static_cast<size_t>(B));
   if (!four.any()) return;
-  const bool aligned = trueup::aligned16(pnl) && trueup::aligned16(cost) && trueup::aligned16(reward);
+  const bool aligned =
+      trueup::aligned16(pnl) && trueup::aligned16(cost) && trueup::aligned16(reward);
   const float4 p = four.load(pnl, aligned);
   const float4 c = four.load(cost, aligned);
   four.store(reward, float4{c.x - p.x, c.y - p.y, c.z - p.z, c.w - p.w}, aligned);

@@ -31,9 +31,9 @@ extern "C" __global__ void __launch_bounds__(256)
     const int4 g = reinterpret_cast<const int4*>(greedy)[row];
     const int4 r = reinterpret_cast<const int4*>(random_action)[row];
     const float4 d = reinterpret_cast<const float4*>(u)[row];
-    reinterpret_cast<int4*>(action)[row] = {chosen(g.x, r.x, d.x, rate), chosen(g.y, r.y, d.y, rate),
-                                            chosen(g.z, r.z, d.z, rate),
-                                            chosen(g.w, r.w, d.w, rate)};
+    reinterpret_cast<int4*>(action)[row] = {
+        chosen(g.x, r.x, d.x, rate), chosen(g.y, r.y, d.y, rate), chosen(g.z, r.z, d.z, rate),
+        chosen(g.w, r.w, d.w, rate)};
     return;
   }
 #pragma unroll

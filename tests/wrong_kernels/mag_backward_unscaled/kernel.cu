@@ -2,8 +2,8 @@
 //
 // mag_concat_backward: gradient of the features and of the direction's values at that input.
 //
-// Equation     DQN programme, 6: dh = d[:, :D],  dQ_dir = c d[:, D:], with c as in the forward pass,
-//                held constant
+// Equation     DQN programme, 6: dh = d[:, :D],  dQ_dir = c d[:, D:], with c as in the forward
+//                pass, held constant
 // Reference    dqn.mag_concat_backward
 // Shapes       d_mag (B, D + 4); q_dir, d_q (B, 4); h_rms (1), on the device; d_h (B, D); c_max by
 //              value; workspace part (blocks of the first launch)

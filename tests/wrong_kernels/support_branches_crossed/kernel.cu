@@ -2,7 +2,8 @@
 //
 // atom_support: the support of every sample and branch, from the quantiles of the batch.
 //
-// Equation     DQN programme, 9: mid = (lo + hi) / 2, half = max(half_min, (1 + margin)(hi - lo) / 2)
+// Equation     DQN programme, 9: mid = (lo + hi) / 2,
+//                half = max(half_min, (1 + margin)(hi - lo) / 2)
 //                wide = half (1 + widening std_b);  v_min, v_max = mid -+ wide,
 //                delta_z = 2 wide / (n_atoms - 1)
 // Reference    dqn.atom_support
