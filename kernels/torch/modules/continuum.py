@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from trueup.kernels.torch.modules.levels import Counters, LevelSpec, MemoryLevel
+from trueup.kernels.torch.modules.signals import ErrorSignal, keys_of, signal_of
 from trueup.kernels.torch.ops.cms import FORMS, MULTIPLY, cms_level
-from trueup.kernels.torch.ops.registry import one_of
+from trueup.kernels.torch.ops.registry import at_least, number, one_of
 from trueup.kernels.torch.parallel.reduce import Ranks, ranks_of, same_on_all
 
 PHASES = ("end", "start")
 FLUSHES = ("drop", "flush_partial", "carry")
 REDUCTIONS = ("sum", "mean")
-ErrorSignal = Callable[[Tensor, int, int], Tensor]
 
 
 class ContinuumMemory(nn.Module):
@@ -72,8 +73,11 @@ class ContinuumMemory(nn.Module):
             raise ValueError(f"levels: got periods {periods}, expected the fastest level first")
         if len({spec.name for spec in levels}) < len(levels):
             raise ValueError("levels: every level has a name of its own")
-        if sequences is not None and sequences < 1:
-            raise ValueError(f"sequences: got {sequences}, expected 1 or more, or None")
+        at_least("dim", dim, 1)
+        if sequences is not None:
+            at_least("sequences", sequences, 1)
+        if threshold is not None and not 0 <= number(threshold) < math.inf:
+            raise ValueError(f"threshold: got {threshold}, expected 0 or more, or None")
         self.dim, self.form, self.phase, self.flush = dim, form, phase, flush
         self.mean, self.sequences, self.threshold = reduce == "mean", sequences, threshold
         if multiply is not None:
@@ -100,17 +104,20 @@ class ContinuumMemory(nn.Module):
         dL/dy, of x's shape, or a function of (y, start, stop) that gives it for the call's tokens
         [start, stop), which `error_of` makes from a loss. mask (N, T) or (T,), false where a
         token is not active: it is consumed, and changes nothing. Returns y of x's shape, each
-        token at the weights it was processed with.
+        token at the weights it was processed with. Runs eagerly where it is compiled. Raises
+        ValueError for other shapes, RuntimeError in inference mode, in which nothing is learned.
         """
+        if torch.compiler.is_dynamo_compiling():
+            return torch.compiler.disable(self.stream)(x, error, mask)
+        self._taken(x, error, mask)
         batched = x if x.ndim == 3 else x.unsqueeze(0)
-        self._fits(batched)
         ranks = self._ranks(batched)
         total = batched.shape[1]
         flags = None if mask is None else mask.bool().reshape(batched.shape[:2])
         outputs, start = [], 0
         while start < total:
             stop = min(total, start + min(level.due for level in self.levels))
-            signal = _signal(error, start, stop, x.ndim)
+            signal = signal_of(error, start, stop, x.ndim)
             active = None if flags is None else flags[:, start:stop]
             outputs.append(self._segment(batched[:, start:stop], signal, active))
             self._update_due(ranks)
@@ -159,7 +166,7 @@ class ContinuumMemory(nn.Module):
             new = level.counters.less(self._reported[name])
             self._reported[name] = Counters(**asdict(level.counters))
             if any(asdict(new).values()) or level.kept.count:
-                row |= _keys(f"layer{layer}.cms.{name}", level, new)
+                row |= keys_of(f"layer{layer}.cms.{name}", level, new)
             if new.gated and not new.updates:
                 row[f"layer{layer}.gate.{name}.gate_hit"] = 0
             level.forget_signals()
@@ -195,8 +202,6 @@ class ContinuumMemory(nn.Module):
                 outputs.append(carried)
         y = carried.detach().reshape(shape)
         delta = signal if isinstance(signal, Tensor) else signal(y)
-        if delta.shape != shape:
-            raise ValueError(f"error signal: got {tuple(delta.shape)}, expected {tuple(shape)}")
         if active is not None:
             delta = torch.where(active.unsqueeze(-1), delta, 0)
         delta = delta.to(y.dtype)
@@ -227,17 +232,45 @@ class ContinuumMemory(nn.Module):
 
     def _shaped(self, x: Tensor) -> tuple[Tensor, torch.Size]:
         """Give x as (S, rows, dim), a stack for each set of weights."""
-        if self.sequences is None:
-            return x.reshape(1, -1, self.dim), x.shape
         self._fits(x)
+        if self.sequences is None:
+            return x.reshape(1, math.prod(x.shape[:-1]), self.dim), x.shape
         return x, x.shape
 
     def _fits(self, x: Tensor) -> None:
-        fits = x.ndim == 3 and x.shape[2] == self.dim and self.sequences in (None, x.shape[0])
-        if not fits:
-            first = "N" if self.sequences is None else str(self.sequences)
+        shape = tuple(x.shape)
+        shared = self.sequences is None
+        if shape[-1:] != (self.dim,) or not (shared or shape[:-2] == (self.sequences,)):
+            expected = f"(..., {self.dim})" if shared else f"({self.sequences}, T, {self.dim})"
+            raise ValueError(f"ContinuumMemory: got x {shape}, expected {expected}")
+
+    def _taken(self, x: Tensor, error: Tensor | ErrorSignal, mask: Tensor | None) -> None:
+        """Raise before anything changed where `stream` cannot take these."""
+        if torch.is_inference_mode_enabled():
+            raise RuntimeError(
+                "ContinuumMemory: stream learns, which torch.inference_mode does not allow: call "
+                "it under torch.no_grad(), or evaluate with forward"
+            )
+        batched = x if x.ndim == 3 else x.unsqueeze(0)
+        if batched.ndim != 3 or (self.sequences is None and batched.shape[2] != self.dim):
             raise ValueError(
-                f"ContinuumMemory: got x {tuple(x.shape)}, expected ({first}, T, {self.dim})"
+                f"ContinuumMemory: got x {tuple(x.shape)}, expected (N, T, {self.dim}) or "
+                f"(T, {self.dim})"
+            )
+        self._fits(batched)
+        if not isinstance(error, Tensor) and not callable(error):
+            raise ValueError(
+                f"error: got {type(error).__name__}, expected a tensor or f(y, start, stop)"
+            )
+        if isinstance(error, Tensor) and error.shape != x.shape:
+            raise ValueError(f"error signal: got {tuple(error.shape)}, expected {tuple(x.shape)}")
+        if mask is not None and mask.shape != x.shape[:-1]:
+            raise ValueError(f"mask: got {tuple(mask.shape)}, expected {tuple(x.shape[:-1])}")
+        waiting = {len(level.kept.inputs[0]) for level in self.levels if level.kept.count}
+        if waiting - {len(batched)}:
+            raise ValueError(
+                f"ContinuumMemory: tokens of {max(waiting)} sequences wait for an update, got x "
+                f"{tuple(x.shape)}: end the stream with finish() or reset()"
             )
 
     def _ranks(self, x: Tensor) -> Ranks:
@@ -248,49 +281,3 @@ class ContinuumMemory(nn.Module):
         clock = torch.tensor([self.tokens, x.shape[1]], device=x.device)
         same_on_all(clock, ranks, "the tokens seen, and those of this call,")
         return ranks
-
-
-def error_of(loss: Callable[[Tensor, int, int], Tensor]) -> ErrorSignal:
-    """Make the error signal dL/dy of a loss that is a function of (y, start, stop)."""
-
-    def signal(y: Tensor, start: int, stop: int) -> Tensor:
-        with torch.enable_grad():
-            leaf = y.detach().requires_grad_()
-            (gradient,) = torch.autograd.grad(loss(leaf, start, stop), leaf)
-        return gradient
-
-    return signal
-
-
-def _signal(
-    error: Tensor | ErrorSignal, start: int, stop: int, ndim: int
-) -> Tensor | Callable[[Tensor], Tensor]:
-    if isinstance(error, Tensor):
-        batched = error if ndim == 3 else error.unsqueeze(0)
-        return batched[:, start:stop]
-
-    def at(y: Tensor) -> Tensor:
-        if ndim == 3:
-            return error(y, start, stop)
-        return error(y.squeeze(0), start, stop).unsqueeze(0)
-
-    return at
-
-
-def _keys(prefix: str, level: MemoryLevel, new: Counters) -> dict[str, float | int]:
-    row: dict[str, float | int] = {
-        f"{prefix}.grad_norm": float(level.grad_norm),
-        f"{prefix}.chunk_tokens": new.consumed,
-        f"{prefix}.gate_hit": new.updates,
-        f"{prefix}.gate_hits": new.updates,
-        f"{prefix}.updates_applied": new.updates,
-        f"{prefix}.tokens_flushed": new.flushed,
-        f"{prefix}.pending_tokens": level.kept.count,
-        f"{prefix}.tokens_dropped": new.dropped,
-        f"{prefix}.tokens_gated": new.gated,
-        f"{prefix}.tokens_masked": new.masked,
-    }
-    surprise = level.blocked if level.surprise is None else level.surprise
-    if surprise is not None:
-        row[f"{prefix}.surprise_value"] = float(surprise)
-    return row

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from trueup.kernels.torch.ops.cms import cms_level_update_, level_gradients
+from trueup.kernels.torch.ops.registry import at_least, number
 from trueup.kernels.torch.parallel.reduce import Ranks, sum_over
 from trueup.kernels.torch.parallel.shards import is_sharded, reshard_, whole
 
@@ -28,9 +29,9 @@ class LevelSpec:
         """Raise ValueError for a level that cannot be."""
         if not self.name or "." in self.name:
             raise ValueError(f"level name: got {self.name!r}, expected a word without dots")
-        if self.period < 1 or self.hidden < 1:
-            raise ValueError(f"level {self.name}: period and hidden are 1 or more, got {self}")
-        if not (0 <= self.lr < math.inf and 0 <= self.momentum < 1):
+        at_least(f"level {self.name}, period", self.period, 1)
+        at_least(f"level {self.name}, hidden", self.hidden, 1)
+        if not (0 <= number(self.lr) < math.inf and 0 <= number(self.momentum) < 1):
             raise ValueError(f"level {self.name}: lr 0 or more, momentum in [0, 1), got {self}")
 
 
@@ -108,6 +109,7 @@ class MemoryLevel(nn.Module):
         """Append a segment (N, n, d), (N, n, d), (N, n); flags None: all are active."""
         if active is None:
             active = torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
+            self.kept.masked |= not len(inputs)  # no sequences: no active token, as under a mask
         else:
             self.kept.masked = True
         self.kept.inputs.append(inputs)
@@ -233,12 +235,24 @@ class MemoryLevel(nn.Module):
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take back what `get_extra_state` gave."""
+        """Take back what `get_extra_state` gave, in the dtype and on the device of the weights.
+
+        Raises ValueError where more tokens wait than the period has.
+        """
+        first, tokens = bool(state["first"]), state["tokens"]
+        waiting, limit = (tokens[2].shape[1] if tokens else 0), 1 if first else self.spec.period
+        if waiting >= limit:
+            raise ValueError(
+                f"level {self.spec.name}: in the state {waiting} tokens wait for an update that "
+                f"is due after {limit}: it is of a level with another period"
+            )
         self.kept = Kept()
-        if state["tokens"]:
-            self.keep(*(item.to(self.W1.device, copy=True) for item in state["tokens"]))
+        if tokens:
+            place = {"device": self.W1.device, "copy": True}
+            rows = [item.to(dtype=self.W1.dtype, **place) for item in tokens[:2]]
+            self.keep(rows[0], rows[1], tokens[2].to(**place))
         self.counters = Counters(**state["counters"])
-        self.first = bool(state["first"])
+        self.first = first
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Move the kept tokens with the module."""

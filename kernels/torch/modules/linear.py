@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from trueup.kernels.torch.modules.writes import MODES, RULES, linear_memory
 from trueup.kernels.torch.ops.attention import READINGS
-from trueup.kernels.torch.ops.registry import one_of
+from trueup.kernels.torch.ops.registry import at_least, number, one_of
+
+
+@dataclass
+class _Told:
+    """Norms of the gradients that a backward pass sent through the writes of one call."""
+
+    carried: list[Tensor] = field(default_factory=list)
+    into_values: list[Tensor] = field(default_factory=list)
 
 
 class LinearMemory(nn.Module):
@@ -44,11 +52,17 @@ class LinearMemory(nn.Module):
         one_of("rule", rule, ("attention", *RULES))
         one_of("write_grad", write_grad, MODES)
         one_of("read", read or "pre", READINGS)
-        if chunk < 1 or checkpoint_every < 0:
-            raise ValueError(f"chunk {chunk}, checkpoint_every {checkpoint_every}: too small")
-        if not 0 < eta < math.inf:
-            raise ValueError(f"eta: got {eta}, expected a positive number")
-        d_k, d_v = d_k or dim, d_v or dim
+        d_k, d_v = dim if d_k is None else d_k, dim if d_v is None else d_v
+        for name, size, low in (
+            ("dim", dim, 1),
+            ("d_k", d_k, 1),
+            ("d_v", d_v, 1),
+            ("chunk", chunk, 1),
+            ("checkpoint_every", checkpoint_every, 0),
+        ):
+            at_least(name, size, low)
+        if not 0 < number(eta) < math.inf:
+            raise ValueError(f"eta: got {eta!r}, expected a positive number")
         self.rule, self.chunk, self.write_grad, self.read = rule, chunk, write_grad, read
         self.checkpoint_every = checkpoint_every
         self.W_k = nn.Parameter(torch.randn(dim, d_k) / math.sqrt(dim))
@@ -56,8 +70,7 @@ class LinearMemory(nn.Module):
         self.W_q = nn.Parameter(torch.randn(dim, d_k) / math.sqrt(dim))
         self.memory = nn.Parameter(torch.zeros(d_v, d_k))
         self.eta = nn.Parameter(torch.tensor(float(eta)), requires_grad=learn_eta)
-        self._carried: list[Tensor] = []
-        self._into_values: list[Tensor] = []
+        self._told = _Told()
 
     def forward(
         self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None
@@ -67,18 +80,17 @@ class LinearMemory(nn.Module):
         x (N, T, dim); memory, what an earlier call returned, or None for the initial one; mask
         (N, T), false where a token does not write. Raises ValueError for other shapes.
         """
-        if x.ndim != 3 or x.shape[2] != self.W_k.shape[0]:
-            raise ValueError(
-                f"LinearMemory: got x {tuple(x.shape)}, expected (N, T, {self.W_k.shape[0]})"
-            )
+        self._fits(x, memory, mask)
         if memory is None:
             memory = self.memory.expand(x.shape[0], -1, -1)
         values = x @ self.W_v
+        told = _Told()
         watching = torch.is_grad_enabled() and not torch.compiler.is_compiling()
         if watching:
-            self._carried, self._into_values = [], []
-            if values.requires_grad:
-                values.register_hook(_norm_into(self._into_values))
+            # A checkpoint calls again in the backward pass, whose hooks may be the first call's.
+            if torch._C._current_graph_task_id() == -1:
+                self._told = told
+            self._norm_into(values, told, told.into_values)
         return linear_memory(
             x @ self.W_q,
             x @ self.W_k,
@@ -91,7 +103,7 @@ class LinearMemory(nn.Module):
             read=self.read,
             mask=mask,
             checkpoint_every=self.checkpoint_every,
-            watch=self._watch if watching else None,
+            watch=(lambda M: self._norm_into(M, told, told.carried)) if watching else None,
         )
 
     def gradient_metrics(self) -> dict[str, float]:
@@ -103,8 +115,8 @@ class LinearMemory(nn.Module):
         written memory was read (a single chunk under `pre`).
         """
         return {
-            "write_grad_norm": float(sum(float(norm) for norm in self._into_values)),
-            "carry_grad_norm": float(sum(float(norm) for norm in self._carried)),
+            "write_grad_norm": float(sum(float(norm) for norm in self._told.into_values)),
+            "carry_grad_norm": float(sum(float(norm) for norm in self._told.carried)),
         }
 
     def active_mode(self) -> str:
@@ -118,13 +130,27 @@ class LinearMemory(nn.Module):
             return "through"
         return "straight_through" if metrics["carry_grad_norm"] > 0 else "detached"
 
-    def _watch(self, carried: Tensor) -> None:
-        if carried.requires_grad:
-            carried.register_hook(_norm_into(self._carried))
+    def _fits(self, x: Tensor, memory: Tensor | None, mask: Tensor | None) -> None:
+        """Raise ValueError for shapes that `forward` cannot take."""
+        dim, (d_v, d_k) = self.W_k.shape[0], self.memory.shape
+        if x.ndim != 3 or x.shape[2] != dim:
+            raise ValueError(f"LinearMemory: got x {tuple(x.shape)}, expected (N, T, {dim})")
+        N, T, _ = x.shape
+        if memory is not None and memory.shape != (N, d_v, d_k):
+            raise ValueError(
+                f"LinearMemory: got memory {tuple(memory.shape)}, expected {(N, d_v, d_k)} for x "
+                f"{tuple(x.shape)}"
+            )
+        if mask is not None and mask.shape != (N, T):
+            raise ValueError(f"LinearMemory: got mask {tuple(mask.shape)}, expected {(N, T)}")
 
+    def _norm_into(self, tensor: Tensor, told: _Told, kept: list[Tensor]) -> None:
+        """Keep the norm of a tensor's gradient, and show the call to which it belongs."""
+        if not tensor.requires_grad:
+            return
 
-def _norm_into(kept: list[Tensor]) -> Callable[[Tensor], None]:
-    def keep(gradient: Tensor) -> None:
-        kept.append(gradient.detach().norm())
+        def keep(gradient: Tensor) -> None:
+            kept.append(gradient.detach().norm())
+            self._told = told
 
-    return keep
+        tensor.register_hook(keep)

@@ -44,6 +44,8 @@ def linear_attention(
             f"linear_attention: got q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}, "
             "expected (N, T, d_k), (N, T, d_k), (N, T, d_v)"
         )
+    if mask is not None and mask.shape != q.shape[:2]:
+        raise ValueError(f"linear_attention: got mask {tuple(mask.shape)}, expected (N, T)")
     if mask is not None:
         writes = mask.bool().unsqueeze(-1)
         k, v = torch.where(writes, k, 0), torch.where(writes, v, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -127,3 +128,14 @@ def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     """Raise ValueError where an option is none of those known."""
     if value not in known:
         raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(known)}")
+
+
+def at_least(name: str, value: int, low: int) -> None:
+    """Raise ValueError unless a value is a whole number of `low` or more."""
+    if not isinstance(value, Integral) or value < low:
+        raise ValueError(f"{name}: got {value!r}, expected a whole number of {low} or more")
+
+
+def number(value: object) -> float:
+    """Give a real number as a float, and NaN, which is in no range, for anything else."""
+    return float(value) if isinstance(value, Real) else float("nan")

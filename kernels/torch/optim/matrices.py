@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from trueup.kernels.torch.ops.registry import wide
+from trueup.kernels.torch.ops.registry import number, wide
 from trueup.kernels.torch.parallel.shards import is_sharded, reshard_, whole
 
 Group = dict[str, Any]
@@ -221,8 +220,7 @@ def in_range(group: Group, name: str, low: float, high: float | None = None) -> 
         if value.device.type != "cpu" or torch.compiler.is_compiling():
             return
         value = value.item()
-    number = float(value) if isinstance(value, Real) else float("nan")
-    if not low <= number <= (sys.float_info.max if high is None else high):
+    if not low <= number(value) <= (sys.float_info.max if high is None else high):
         raise ValueError(f"{name}: got {value!r}, expected {limits}")
 
 
