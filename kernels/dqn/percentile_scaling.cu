@@ -7,7 +7,9 @@
 // Shapes       returns, scaled (B); scale (1), count (1) int, both updated in place; rate by value
 // Launch       range: one block, any multiple of 32 threads up to 1024; then scale: 1-D grid of
 //              ceil(B / (4 block))
-// Traffic      the first launch reads returns 66 times, from L2; the second reads and writes once
+// Traffic      up to 16 returns a thread stay in registers (B = 16384 at 1024 threads); beyond that
+//              they are read again, from L2, for each of 66 passes; the second launch reads and
+//              writes once
 // Determinism  bitwise: order statistics by counting, see order_statistics.cuh
 // Numerics     order statistics are exact; places in float64; NaN counts as larger than everything
 #include "elementwise.cuh"
@@ -15,11 +17,12 @@
 
 namespace {
 
-__device__ __forceinline__ float percentile(const float* __restrict__ returns, unsigned n, double q,
-                                            unsigned* slots) {
-  const double place = q * static_cast<double>(n - 1);
+using Returns = trueup::Keys<16>;
+
+__device__ __forceinline__ float percentile(const Returns& returns, double q, unsigned* slots) {
+  const double place = q * static_cast<double>(returns.count() - 1);
   const unsigned rank = static_cast<unsigned>(place);
-  const float2 at = trueup::neighbours_at(returns, n, rank, slots);
+  const float2 at = trueup::neighbours_at(returns, rank, slots);
   return fmaf(static_cast<float>(place - static_cast<double>(rank)), at.y - at.x, at.x);
 }
 
@@ -29,9 +32,9 @@ extern "C" __global__ void __launch_bounds__(1024)
     percentile_scaling_range(const float* __restrict__ returns, float rate,
                              float* __restrict__ scale, int* __restrict__ count, int B) {
   __shared__ unsigned slots[trueup::kWarp];
-  const unsigned n = B;
-  const float high = percentile(returns, n, 0.95, slots);
-  const float spread = high - percentile(returns, n, 0.05, slots);
+  const Returns keys(returns, static_cast<unsigned>(B));
+  const float high = percentile(keys, 0.95, slots);
+  const float spread = high - percentile(keys, 0.05, slots);
   if (threadIdx.x != 0) return;
   const int seen = *count;
   const float before = *scale;

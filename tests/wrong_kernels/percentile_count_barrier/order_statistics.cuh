@@ -47,18 +47,50 @@ __device__ __forceinline__ unsigned block_least(unsigned value, unsigned* slots)
   return block_combine(value, 0xffffffffu, slots, [](unsigned a, unsigned b) { return min(a, b); });
 }
 
-// The number at place `rank` of n sorted values, and the one after it (itself at the end).
-__device__ __forceinline__ float2 neighbours_at(const float* __restrict__ values, unsigned n,
-                                                unsigned rank, unsigned* slots) {
+// The keys of n values, seen by one thread: its first ones kept in registers, the others read again.
+template <int kKept>
+class Keys {
+ public:
+  __device__ __forceinline__ Keys(const float* __restrict__ values, unsigned n)
+      : values_(values), n_(n) {
+#pragma unroll
+    for (int e = 0; e < kKept; ++e) {
+      const unsigned i = threadIdx.x + e * blockDim.x;
+      kept_[e] = i < n ? ordered_key(values[i]) : 0;
+    }
+  }
+
+  __device__ __forceinline__ unsigned count() const { return n_; }
+
+  // Calls `see` with every key of this thread.
+  template <class See>
+  __device__ __forceinline__ void each(See see) const {
+#pragma unroll
+    for (int e = 0; e < kKept; ++e) {
+      if (threadIdx.x + e * blockDim.x < n_) see(kept_[e]);
+    }
+    for (unsigned i = threadIdx.x + kKept * blockDim.x; i < n_; i += blockDim.x) {
+      see(ordered_key(values_[i]));
+    }
+  }
+
+ private:
+  const float* values_;
+  unsigned n_;
+  unsigned kept_[kKept];
+};
+
+// The number at place `rank` of the sorted values, and the one after it (itself at the end).
+template <int kKept>
+__device__ __forceinline__ float2 neighbours_at(const Keys<kKept>& keys, unsigned rank,
+                                                unsigned* slots) {
   unsigned found = 0;
   unsigned left = rank;
 #pragma unroll 1
   for (int bit = 31; bit >= 0; --bit) {
     const unsigned mask = ~((1u << bit) - 1u);
     unsigned below = 0;
-    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
-      below += (ordered_key(values[i]) & mask) == found ? 1u : 0u;
-    }
+    keys.each([&](unsigned key) { below += (key & mask) == found ? 1u : 0u; });
     below = block_count(below, slots);
     if (left >= below) {
       left -= below;
@@ -67,15 +99,14 @@ __device__ __forceinline__ float2 neighbours_at(const float* __restrict__ values
   }
   unsigned up_to = 0;
   unsigned above = 0xffffffffu;
-  for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
-    const unsigned key = ordered_key(values[i]);
+  keys.each([&](unsigned key) {
     up_to += key <= found ? 1u : 0u;
     if (key > found) above = min(above, key);
-  }
+  });
   up_to = block_count(up_to, slots);
   above = block_least(above, slots);
   const float low = number_of_key(found);
-  return {low, up_to > rank + 1 || rank + 1 == n ? low : number_of_key(above)};
+  return {low, up_to > rank + 1 || rank + 1 == keys.count() ? low : number_of_key(above)};
 }
 
 }  // namespace trueup
