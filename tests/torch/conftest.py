@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -57,6 +57,15 @@ def on_host(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     monkeypatch.setattr(registry, "kernel", get)
     monkeypatch.setattr(registry, "why_not", lambda: None)
     return get
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    """Tensors this small are no work to share: on two busy cores waiting doubled the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -323,15 +322,6 @@ def score(run: Run, agent: Agent, seed: int) -> float:
             q = agent.c51.q(agent(state)[0], support, state[2])
             rewards.append(market.step(agent.c51.greedy(q)))
     return float(torch.stack(rewards).mean())
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Matrices of 64 rows are no work to share."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

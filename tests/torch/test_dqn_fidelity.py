@@ -6,11 +6,9 @@ takes the kernel's place, and is held to the derived bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 import trueup.kernels
 from trueup.oracle.contract.load import load_contract
@@ -54,15 +52,6 @@ def run({names}):
             if output is not None:
                 output.copy_(result)
 """
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Waiting for a second thread takes longer than any of these calls."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def as_python(name: str, folder: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,6 @@ F64, INT = torch.float64, torch.int32
 B, N, ACTIONS, CLASSES = 7, 5, 4, 5
 SLICES = [(2, 9), (11, 20)]
 FOUR = [(3, 7), (7, 11), (13, 20), (20, 20)]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Rows this short are no work to share."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def random(*shape: int, grad: bool = False) -> Tensor:
