@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -289,3 +290,26 @@ def test_a_weight_on_the_device_is_the_number_it_holds(name: str) -> None:
     grads = [torch.autograd.grad(loss, leaf)[0] for loss in losses]
     torch.testing.assert_close(losses[0], losses[1])
     torch.testing.assert_close(grads[0], grads[1])
+
+
+def test_every_action_has_the_support_of_its_branch() -> None:
+    quantiles, q = torch.linspace(-3, 3, 8), torch.randn(B, 13)
+    every = t.branch_supports(quantiles, 11)
+    assert every.shape == (13, 3)
+    assert [row[0].item() for row in every.unique_consecutive(dim=0)] == every[
+        [0, 4, 7, 10], 0
+    ].tolist()
+    wide = t.branch_supports(quantiles, 11, q=q, widening=0.5)
+    want = dqn.atom_support(quantiles.double().numpy(), q.double().numpy(), 11, 0.5)
+    sizes = torch.tensor([4, 3, 3, 3])
+    torch.testing.assert_close(wide, torch.from_numpy(want).float().repeat_interleave(sizes, 1))
+    with pytest.raises(ValueError, match=r"got widening 0\.5 and no q"):
+        t.branch_supports(quantiles, widening=0.5)
+    with pytest.raises(ValueError, match=r"got quantiles \(7,\), expected \(8,\)"):
+        t.branch_supports(quantiles[1:])
+
+
+def test_every_public_name_is_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
+    results = {name for name in t.__all__ if hasattr(getattr(t, name), "_fields")}
+    assert not [name for name in set(t.__all__) - results if f"`{name}" not in page]

@@ -53,14 +53,14 @@ def branch_supports(
     if widening and q is None:
         raise ValueError(f"branch_supports: got widening {widening} and no q, expected q (B, A)")
     expect("branch_supports", quantiles=(quantiles, (2 * len(branches),)))
-    sizes = torch.tensor(list(branches), device=quantiles.device)
     with torch.no_grad():
         values = quantiles.new_zeros(1, sum(branches)) if q is None else q
         ranked("branch_supports", "q", values, "B A")
         expect("branch_supports", q=(values, (values.shape[0], sum(branches))))
         numbers = n_atoms, widening, margin, half_min, list(branches)
         rows = _supports(quantiles.float(), values.float(), *numbers)
-        rows = rows.repeat_interleave(sizes, 1, output_size=sum(branches))
+        each = zip(rows.split(1, 1), branches, strict=True)
+        rows = torch.cat([row.expand(-1, size, -1) for row, size in each], 1)
         return rows[0] if q is None else rows
 
 
