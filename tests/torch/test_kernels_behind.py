@@ -178,21 +178,6 @@ CASES = {
         [True, "auto"],
         ["linear_attention_recurrent"],
     ),
-    "linear_attention, recurrent": Case(
-        attention._fast,
-        attention._plain,
-        [(2, 67, 12), (2, 67, 12), (2, 67, OUT), (2, OUT, 12)],
-        [True, "recurrent"],
-        ["linear_attention_recurrent"],
-        0.3,
-    ),
-    "linear_attention of few tokens, in a chunk": Case(
-        attention._fast,
-        attention._plain,
-        [(2, 3, 12), (2, 3, 12), (2, 3, OUT), (2, OUT, 12)],
-        [True, "chunk"],
-        ["linear_attention"],
-    ),
     "linear_attention_pre": Case(
         attention._fast,
         attention._plain,

@@ -173,3 +173,16 @@ def test_tied_weights_are_one_parameter_with_the_rows_of_both_layers() -> None:
     X, U = capture.rows(one.weight)
     assert X.shape == (6, 4)
     torch.testing.assert_close(U.mT @ X, one.weight.grad)
+
+
+def test_a_call_by_keyword_is_seen_and_a_weight_that_is_used_without_one_is_told() -> None:
+    net, (x, v) = layer(), problem(3)
+    capture = LayerCapture(net)
+    (net(input=x) - v).square().sum().div(2).backward()
+    assert torch.equal(capture.rows(net.weight)[0], x)
+    heads = nn.MultiheadAttention(4, 2, batch_first=True, dtype=F64)
+    capture = LayerCapture(heads)
+    optimizer = ProjectedDescent(capture.weights(), capture)
+    heads(x[None], x[None], x[None])[0].square().sum().backward()
+    with pytest.raises(RuntimeError, match="used without a call, as by"):
+        optimizer.step()

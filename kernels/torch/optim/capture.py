@@ -38,7 +38,9 @@ class LayerCapture:
             raise ValueError("LayerCapture: the module has no nn.Linear among those asked for")
         self._layers = layers
         self._calls: list[_Call] = []  # in the order of the forward passes
-        self._hooks = [layer.register_forward_hook(self._seen) for layer in layers]
+        self._hooks = [
+            layer.register_forward_hook(self._seen, with_kwargs=True) for layer in layers
+        ]
 
     def weights(self) -> list[Tensor]:
         """Return the layers' weights, each once; biases are another optimizer's."""
@@ -60,7 +62,8 @@ class LayerCapture:
         if not pairs:
             raise RuntimeError(
                 f"no call of the layer with weight {tuple(weight.shape)} was differentiated since "
-                "the last step: make the LayerCapture before the forward pass"
+                "the last step: make the LayerCapture before the forward pass, and leave out "
+                "layers whose weight is used without a call, as by nn.MultiheadAttention"
             )
         return torch.cat([x for x, _ in pairs]), torch.cat([u for _, u in pairs])
 
@@ -74,10 +77,12 @@ class LayerCapture:
             hook.remove()
         self.clear()
 
-    def _seen(self, layer: nn.Linear, args: tuple[Any, ...], output: Tensor) -> None:
+    def _seen(
+        self, layer: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor
+    ) -> None:
         if not output.requires_grad:
             return
-        inputs = args[0].detach()
+        inputs = (args[0] if args else kwargs["input"]).detach()
         call = _Call(layer, inputs.unsqueeze(0) if inputs.ndim == 1 else inputs)
         self._calls.append(call)
 
