@@ -184,7 +184,7 @@ def test_a_state_of_another_period_is_told() -> None:
     memory = continuum()
     memory.stream(tokens(2, 11), signal)
     other = ContinuumMemory(6, [LevelSpec("fast", 2, 8, 0.1, momentum=0.5), LEVELS[1]])
-    with pytest.raises(ValueError, match="level fast: in the state 3 tokens wait .* after 2"):
+    with pytest.raises(ValueError, match=r"level fast: in the state 3 tokens wait .* after 2"):
         other.load_state_dict(memory.state_dict())
 
 
