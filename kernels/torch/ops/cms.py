@@ -16,10 +16,14 @@ from trueup.kernels.torch.ops.registry import (
     one_of,
     operator,
 )
+from trueup.kernels.torch.ops.shapes import axes, fit
 
 FORMS = ("residual", "plain", "pre_norm")
 MULTIPLY = ("f32", "tf32")
 _EPS = 1e-6
+_ONE = axes("x T d, W1 h d, W2 d h")
+_STACK = axes("x S T d, W1 S h d, W2 S d h")
+_UPDATE = axes("W1 h d, W2 d h, x C d, delta C d, mask C")
 
 
 def cms_level(x: Tensor, W1: Tensor, W2: Tensor, *, form: str = "residual") -> Tensor:
@@ -31,6 +35,7 @@ def cms_level(x: Tensor, W1: Tensor, W2: Tensor, *, form: str = "residual") -> T
     ValueError for another form.
     """
     one_of("form", form, FORMS)
+    fit("cms_level", _ONE if x.ndim == 2 else _STACK, x, W1, W2)
     if x.ndim == 2:
         y: Tensor = _level(x.unsqueeze(0), W1.unsqueeze(0), W2.unsqueeze(0), form)
         return y.squeeze(0)
@@ -60,6 +65,7 @@ def cms_level_update_(
     """
     if multiply is not None:
         one_of("multiply", multiply, MULTIPLY)
+    fit("cms_level_update_", _UPDATE, W1, W2, x, delta, mask)
     in_place("cms_level_update_", W1, W2)
     _update(W1, W2, x, delta, mask, eta, mean, multiply)
 

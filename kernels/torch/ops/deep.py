@@ -15,8 +15,10 @@ from trueup.kernels.torch.ops.registry import (
     operator,
     wide,
 )
+from trueup.kernels.torch.ops.shapes import axes, fit
 
 INNERS = ("dot_self", "l2_neg", "dot_ones")
+_AXES = axes("A1 d_in h, A2 h d_in, W d_out d_in, g d_out d_in")
 
 
 def deep_momentum_(
@@ -38,6 +40,7 @@ def deep_momentum_(
     `l2_neg` 1/2 |F(g) + g|^2, `dot_ones` <F(g), 1> (the print's example).
     """
     one_of("inner", inner, INNERS)
+    fit("deep_momentum_", _AXES, A1, A2, W, g)
     in_place("deep_momentum_", A1, A2, W)
     _deep(A1, A2, W, g, alpha, eta, inner, scale)
 

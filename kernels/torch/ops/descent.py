@@ -16,6 +16,7 @@ from trueup.kernels.torch.ops.registry import (
     operator,
     wide,
 )
+from trueup.kernels.torch.ops.shapes import axes, fit
 
 READINGS = (
     "derived",
@@ -28,6 +29,9 @@ READINGS = (
 )
 _LOOSE = 1e-2  # a gradient this far from that of the captured tokens is not theirs
 BATCH_READINGS = ("derived", "prox", "printed_objective_half", "printed_objective_full")
+_SINGLE = axes("W d_out d_in, x d_in, u d_out")
+_BATCH = axes("W d_out d_in, X B d_in, U B d_out")
+_CHUNK = axes("W d_out d_in, X C d_in, U C d_out, eta C, alpha C")
 
 
 def projected_descent_(
@@ -40,6 +44,7 @@ def projected_descent_(
     READINGS; raises ValueError for another.
     """
     one_of("reading", reading, READINGS)
+    fit("projected_descent_", _SINGLE, W, x, u)
     in_place("projected_descent_", W)
     _single(W, x, u, eta, reading)
 
@@ -54,6 +59,7 @@ def projected_descent_batch_(
     BATCH_READINGS; `prox` solves for the exact minimiser, by Woodbury where B < d_in.
     """
     one_of("reading", reading, BATCH_READINGS)
+    fit("projected_descent_batch_", _BATCH, W, X, U)
     in_place("projected_descent_batch_", W)
     _batch(W, X, U, eta, reading)
 
@@ -75,6 +81,8 @@ def projected_descent_chunk_(
     re-orders the loop exactly: a triangular solve in the tokens, one pass over W.
     """
     one_of("reading", reading, READINGS)
+    each = eta if isinstance(eta, Tensor) and eta.ndim else None
+    fit("projected_descent_chunk_", _CHUNK, W, X, U, each, alpha)
     in_place("projected_descent_chunk_", W)
     rates = torch.as_tensor(eta, dtype=wide(W).dtype, device=W.device).expand(X.shape[0])
     _chunk(W, X, U, rates.contiguous(), alpha, reading)

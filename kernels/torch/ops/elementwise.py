@@ -15,8 +15,12 @@ from trueup.kernels.torch.ops.registry import (
     operator,
     wide,
 )
+from trueup.kernels.torch.ops.shapes import axes, fit
 
 PRECONDITIONERS = ("left", "hadamard")
+_LEFT = axes("m d_out d_in, W d_out d_in, g d_out d_in, P d_out d_out")
+_HADAMARD = axes("m d_out d_in, W d_out d_in, g d_out d_in, P d_out d_in")
+_SUMS = axes("sum_g d_out d_in, sum_gg d_out d_in, g d_out d_in")
 
 
 def preconditioned_momentum_(
@@ -36,6 +40,7 @@ def preconditioned_momentum_(
     element where `reading` is `hadamard`. m may be float32 beside bfloat16 W, g and P.
     """
     one_of("reading", reading, PRECONDITIONERS)
+    fit("preconditioned_momentum_", _LEFT if reading == "left" else _HADAMARD, m, W, g, P)
     in_place("preconditioned_momentum_", m, W)
     _momentum(m, W, g, P, alpha, eta, reading)
 
@@ -47,6 +52,7 @@ def adam_memory_(sum_g: Tensor, sum_gg: Tensor, g: Tensor, lam: float = 0.0) -> 
     element by element (preprint, Eq. 101-105); it is AdaGrad with summed momentum, not library
     Adam. Shapes: all (d_out, d_in). Where lam + sum g^2 = 0 the memory is 0.
     """
+    fit("adam_memory_", _SUMS, sum_g, sum_gg, g)
     in_place("adam_memory_", sum_g, sum_gg)
     memory: Tensor = _adam(sum_g, sum_gg, g, lam)
     return memory

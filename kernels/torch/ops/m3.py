@@ -14,6 +14,10 @@ from trueup.kernels.torch.ops.registry import (
     operator,
     wide,
 )
+from trueup.kernels.torch.ops.shapes import axes, fit
+
+_AXES = axes(", ".join(f"{name} d_out d_in" for name in ("W", "M1", "V", "S", "O2", "g")))
+_SLOW = axes("M2 d_out d_in, S d_out d_in, O2 d_out d_in")
 
 
 def m3_(
@@ -36,6 +40,7 @@ def m3_(
         M1 += beta1 g;  V += beta2 g*g;  S += g;  W -= eta (NS(M1) + alpha O2) / (sqrt(V) + eps)
     Shapes: all (d_out, d_in). `poly` is `newton_schulz`'s, or `none` for the identity.
     """
+    fit("m3_", _AXES, W, M1, V, S, O2, g)
     in_place("m3_", W, M1, V, S)
     _m3(W, M1, V, S, O2, g, *betas, alpha, eta, eps, poly, ns_eps)
 
@@ -50,6 +55,7 @@ def m3_slow_(
     ns_eps: float = EPS,
 ) -> None:
     """Move the slow momentum of M3 in place: M2 += beta3 S;  S = 0;  O2 = NS(M2)."""
+    fit("m3_slow_", _SLOW, M2, S, O2)
     in_place("m3_slow_", M2, S, O2)
     _slow(M2, S, O2, beta3, poly, ns_eps)
 

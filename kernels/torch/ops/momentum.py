@@ -15,6 +15,7 @@ from trueup.kernels.torch.ops.registry import (
     operator,
     wide,
 )
+from trueup.kernels.torch.ops.shapes import axes, fit
 
 DELTA_READINGS = (
     "derived",
@@ -26,6 +27,8 @@ DELTA_READINGS = (
     "printed_objective_half",
     "printed_objective_full",
 )
+_FULL = axes("m d_out d_in, W d_out d_in, g d_out d_in, P d_out d_out")
+_RANK1 = axes("m d_out d_in, W d_out d_in, u d_out, x d_in")
 
 
 def delta_momentum_(
@@ -48,6 +51,7 @@ def delta_momentum_(
     one_of("reading", reading, DELTA_READINGS)
     if reading == "literal_left" and g.shape[0] != g.shape[1]:
         raise ValueError(f"literal_left needs a square gradient, got {tuple(g.shape)}")
+    fit("delta_momentum_", _FULL, m, W, g, P)
     in_place("delta_momentum_", m, W)
     _delta_momentum(m, W, g, P, alpha, eta, reading)
 
@@ -60,6 +64,7 @@ def delta_momentum_rank1_(
         m <- alpha m - eta |u|^2 (m x) x^T - eta u x^T,    W <- W + m
     Shapes: m, W (d_out, d_in); u (d_out,); x (d_in,).
     """
+    fit("delta_momentum_rank1_", _RANK1, m, W, u, x)
     in_place("delta_momentum_rank1_", m, W)
     _rank1(m, W, u, x, alpha, eta)
 

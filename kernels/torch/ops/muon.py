@@ -18,8 +18,10 @@ from trueup.kernels.torch.ops.registry import (
     operator,
     wide,
 )
+from trueup.kernels.torch.ops.shapes import axes, fit
 
 SHAPE_FACTORS = ("one", "original", "match_rms_adamw")
+_AXES = axes("m d_out d_in, W d_out d_in, g d_out d_in")
 
 
 def muon_(
@@ -41,6 +43,7 @@ def muon_(
     bfloat16, as the library's Muon does.
     """
     one_of("eps_rule", eps_rule, EPS_RULES)
+    fit("muon_", _AXES, m, W, g)
     in_place("muon_", m, W)
     _muon(m, W, g, alpha, eta, poly, eps, eps_rule, narrow)
 
@@ -69,6 +72,7 @@ def muon_library_(
     """
     one_of("eps_rule", eps_rule, EPS_RULES)
     one_of("shape_factor", shape_factor, SHAPE_FACTORS)
+    fit("muon_library_", _AXES, m, W, g)
     in_place("muon_library_", m, W)
     rate = lr * rho(shape_factor, W)
     _library(m, W, g, mu, rate, lr * weight_decay, nesterov, poly, eps, eps_rule, narrow)

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 
 from trueup.kernels.torch.ops.registry import operator, wide
+from trueup.kernels.torch.ops.shapes import axes, fit
+
+_AXES = axes("M N d_v d_k, k N C d_k, v N C d_v, eta N C")
 
 
 def online_write(M: Tensor, k: Tensor, v: Tensor, eta: Tensor, *, pull: float = 1.0) -> Tensor:
@@ -21,6 +24,7 @@ def online_write(M: Tensor, k: Tensor, v: Tensor, eta: Tensor, *, pull: float = 
     """
     if eta.ndim not in (0, 2):
         raise ValueError(f"online_write: got eta {tuple(eta.shape)}, expected () or (N, C)")
+    fit("online_write", _AXES, M, k, v, eta if eta.ndim else None)
     return _write(M, k, v, eta, pull)
 
 
