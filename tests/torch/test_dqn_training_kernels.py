@@ -16,11 +16,13 @@ from torch import Tensor
 from trueup.kernels.torch.dqn import (
     atoms,
     auxiliary,
+    branches,
     focus,
     gradients,
     iqn,
     liquid,
     market,
+    projection,
     quantiles,
     replay,
     sampling,
@@ -54,6 +56,14 @@ def drawn() -> list[Any]:
     low = torch.randn(B, A) - 2
     rows = 2 * torch.randn(B, A, 11), support_of(low, low + 3, 11), torch.rand(B, A)
     return [*rows, None, torch.randn(B, A) / 4]
+
+
+def targets() -> list[Any]:
+    low = torch.randn(2, B, 4) - 2
+    support, after = support_of(low, low + 3, 11)
+    p_next = torch.softmax(torch.randn(B, 4, 11), -1)
+    shifts = torch.randn(2, B, 4) / 4
+    return [p_next, support, after, torch.randn(B, 4) / 3, torch.rand(B, 4), None, *shifts]
 
 
 def tree(C: int) -> Tensor:
@@ -101,6 +111,33 @@ CASES: dict[str, Case] = {
         quantiles, "_supports",
         lambda: [2 * torch.randn(8).sort().values, torch.randn(B, 13), 11, 0.5, 0.2, 0.5,
                  [4, 3, 3, 3]], (),
+    ),
+    "c51_projection": (projection, "", targets, ()),
+    "td_priority": (
+        projection, "_td",
+        lambda: [torch.softmax(torch.randn(B, 4, 11), -1), torch.randn(B, 4, 11),
+                 torch.rand(B, 4, 11)], (),
+    ),
+    "epsilon_greedy": (
+        branches, "_explore",
+        lambda: [whole(3, B, 4), whole(3, B, 4), torch.rand(B, 4), torch.full((1,), 0.4)], (),
+    ),
+    "nstep_return": (
+        branches, "_return",
+        lambda: [torch.randn(B, 5), (torch.rand(B, 5) < 0.2).float(), torch.rand(4), 1.5], (),
+    ),
+    "branch_budgets": (
+        branches, "_budgets",
+        lambda: [torch.rand(3, 4), torch.rand(4), torch.rand(3), torch.rand(3) / 9, positive(3)],
+        (),
+    ),
+    "mag_concat": (
+        branches, "_concat", lambda: [torch.randn(B, 9), torch.randn(B, 4), positive(1), 100.0],
+        (),
+    ),
+    "mag_concat_backward": (
+        branches, "_concat_backward",
+        lambda: [torch.randn(B, 13), torch.randn(B, 4), positive(1), 100.0], (),
     ),
     "action_encoding": (
         market, "_encoding", lambda: [whole(4, B), *(whole(3, B) for _ in range(3))], (),

@@ -52,6 +52,15 @@ def drawn() -> list[Any]:
     return [2 * random(B, ACTIONS, N), support, unit(B, ACTIONS), None, random(B, ACTIONS) / 4]
 
 
+def targets() -> list[Any]:
+    low = torch.randn(2, B, 4) - 2
+    support, after = t.support_of(low, low + 3, N).double()
+    support[1, 2, 2] = 0.0
+    p_next = torch.softmax(random(B, 4, N), -1)
+    rows = random(B, 4) / 3, unit(B, 4), None, random(B, 4) / 4, random(B, 4) / 4
+    return [p_next, support, after, *rows]
+
+
 def auxiliary() -> list[Any]:
     label = whole(CLASSES, B, low=-1)
     label[:2] = torch.tensor([-1, 2])
@@ -116,6 +125,24 @@ CASES: dict[str, Case] = {
     "atom_support": (
         lambda: [2 * random(8).sort().values, random(B, 13), 11, 0.5, 0.2, 0.5, [4, 3, 3, 3]], (),
         None,
+    ),
+    "c51_projection": (targets, (), None),
+    "td_priority": (
+        lambda: [torch.softmax(random(B, 4, N), -1), random(B, 4, N), unit(B, 4, N)], (),
+        lambda mass, z, p: dqn.td_priority(mass, z, p, 0 * mass[..., 0]),
+    ),
+    "epsilon_greedy": (
+        lambda: [whole(3, B, 4), whole(3, B, 4), unit(B, 4), doubles(0.4)], (), None,
+    ),
+    "nstep_return": (
+        lambda: [random(B, 3), (unit(B, 3) < 0.2).double(), unit(4), 1.5], (), None,
+    ),
+    "branch_budgets": (
+        lambda: [unit(3, 4), unit(4), unit(3), 0.2 * unit(3), 0.5 + unit(3)], (), None,
+    ),
+    "mag_concat": (lambda: [random(B, 6), random(B, 4), doubles(0.8), 100.0], (), None),
+    "mag_concat_backward": (
+        lambda: [random(B, 10), random(B, 4), doubles(0.8), 100.0], (), None,
     ),
     "action_encoding": (
         lambda: [whole(4, B), *(whole(3, B) for _ in range(3))], (), None,
@@ -290,6 +317,18 @@ def test_a_weight_on_the_device_is_the_number_it_holds(name: str) -> None:
     grads = [torch.autograd.grad(loss, leaf)[0] for loss in losses]
     torch.testing.assert_close(losses[0], losses[1])
     torch.testing.assert_close(grads[0], grads[1])
+
+
+def test_the_scale_of_appended_values_is_no_part_of_the_gradient() -> None:
+    """The differences hold it fixed: the gradient is that of [h, c q] for the c of the forward."""
+    h, q, rms = random(B, 6, grad=True), random(B, 4, grad=True), doubles(0.8)
+    joined, c = t.mag_concat(h, q, rms)
+    d = torch.randn_like(joined)
+    got = torch.autograd.grad(joined, (h, q), d)
+    want = torch.autograd.grad(torch.cat([h, c.detach() * q], 1), (h, q), d)
+    for one, two in zip(got, want, strict=True):
+        torch.testing.assert_close(one, two)
+    assert not c.requires_grad
 
 
 def test_every_action_has_the_support_of_its_branch() -> None:

@@ -4,6 +4,12 @@ from trueup.kernels.torch.dqn.aggregation import dueling
 from trueup.kernels.torch.dqn.atoms import expected_q, support_of
 from trueup.kernels.torch.dqn.auxiliary import AuxLosses, aux_direction, aux_heads, aux_weight
 from trueup.kernels.torch.dqn.blocks import GatedResidual, MoEGate, SelectiveScan, VariableSelection
+from trueup.kernels.torch.dqn.branches import (
+    branch_budgets,
+    epsilon_greedy,
+    mag_concat,
+    nstep_return,
+)
 from trueup.kernels.torch.dqn.c51 import C51Loss, c51_loss
 from trueup.kernels.torch.dqn.experts import moe_balance, moe_gate, moe_mixture
 from trueup.kernels.torch.dqn.focus import attention_focus_, attention_summary_
@@ -20,6 +26,7 @@ from trueup.kernels.torch.dqn.market import (
     differential_sharpe_,
     order_book,
 )
+from trueup.kernels.torch.dqn.projection import c51_projection, td_priority
 from trueup.kernels.torch.dqn.quantiles import branch_supports, q_quantiles
 from trueup.kernels.torch.dqn.replay import (
     importance_weights,
@@ -58,13 +65,16 @@ __all__ = [
     "aux_direction",
     "aux_heads",
     "aux_weight",
+    "branch_budgets",
     "branch_supports",
     "c51_loss",
+    "c51_projection",
     "conservative",
     "cvar",
     "differential_sharpe_",
     "dueling",
     "entropy_term",
+    "epsilon_greedy",
     "expected_q",
     "expectile",
     "expectile_backup",
@@ -75,10 +85,12 @@ __all__ = [
     "iqn_loss",
     "liquid_mod",
     "liquid_step",
+    "mag_concat",
     "moe_balance",
     "moe_gate",
     "moe_mixture",
     "nan_flags_",
+    "nstep_return",
     "order_book",
     "priorities",
     "q_quantiles",
@@ -91,5 +103,6 @@ __all__ = [
     "support_of",
     "symexp",
     "symlog",
+    "td_priority",
     "thompson",
 ]

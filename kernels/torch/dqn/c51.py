@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from trueup.kernels.torch.dqn.atoms import atoms, step_of, usable
+from trueup.kernels.torch.dqn.projection import project
 from trueup.kernels.torch.dqn.shapes import alike, contiguous, expect, ranked
 from trueup.kernels.torch.ops.registry import Refused, launch, operator
 
@@ -71,30 +71,6 @@ def c51_loss(
     return C51Loss(total, losses, invalid)
 
 
-def _targets(
-    returns: Tensor,
-    discount: Tensor,
-    next_support: Tensor,
-    n: int,
-    positions: Tensor | None,
-    next_shift: Tensor | None,
-) -> Tensor:
-    z = atoms(next_support, n, positions, next_shift)
-    z = torch.where(usable(next_support, n).unsqueeze(-1), z, z[..., :1])
-    return returns.unsqueeze(-1) + discount.unsqueeze(-1) * z
-
-
-def _cells(t: Tensor, z: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-    """Give each target's cell and its share of the cell's upper atom; ends have exactly 0 or 1."""
-    low, high = z[..., :1], z[..., -1:]
-    inside = torch.minimum(torch.maximum(t, low), high)
-    inside = torch.where(inside.isnan(), low, inside)
-    cell = torch.searchsorted(z[..., 1:-1].contiguous(), inside.contiguous(), right=True)
-    share = (inside - z.gather(-1, cell)) / width.gather(-1, cell)
-    share = torch.where(t <= low, 0, torch.where(t >= high, 1, share.clamp(0, 1)))
-    return cell, share
-
-
 def _plain(
     logits: Tensor,
     p_next: Tensor,
@@ -108,32 +84,17 @@ def _plain(
     next_shift: Tensor | None,
     branch_weight: float,
 ) -> _Outputs:
-    n = logits.shape[-1]
-    valid = usable(support, n).unsqueeze(-1)
-    t = _targets(returns, discount, next_support, n, positions, next_shift)
-    # Any usable support will do where there is none: what comes of it is replaced.
-    stand_in = support.new_tensor([0.0, n - 1.0, 1.0])
-    sure = torch.where(valid, support, stand_in)
-    z = atoms(sure, n, positions, shift)
-    width = step_of(sure, n, positions)
-    known = (p_next.isfinite() & ~t.isnan() & z[..., :1].isfinite()).all(-1, keepdim=True)
-    cell, share = _cells(t, z, width)
-    mass = torch.zeros_like(p_next).scatter_add(-1, cell, p_next * (1 - share))
-    mass = mass.scatter_add(-1, cell + 1, p_next * share)
-    first = torch.zeros_like(mass)
-    first[..., 0] = 1
-    mass = torch.where(valid, torch.where(known, mass, torch.nan), first)
+    on = project(p_next, support, next_support, returns, discount, positions, shift, next_shift)
+    t, z, cell, mass = on.t, on.z, on.cell, on.mass
     log_p = torch.log_softmax(logits, -1)
     losses = -(mass * log_p).sum(-1)
     omega = weight.unsqueeze(-1) * (branch_weight / logits.shape[0])
     d_logits = omega.unsqueeze(-1) * (log_p.exp() - mass)
     interior = torch.where((t > z[..., :1]) & (t < z[..., -1:]), p_next, 0)
-    slope = log_p.diff(dim=-1).gather(-1, cell) / width.gather(-1, cell)
+    slope = log_p.diff(dim=-1).gather(-1, cell) / on.width.gather(-1, cell)
     pull = torch.where(interior == 0, 0, interior * slope).sum(-1, keepdim=True)
-    d_shift = torch.where(valid, torch.where(known, pull, torch.nan), 0).squeeze(-1)
-    flags = valid & usable(next_support, n).unsqueeze(-1) & known
-    total = (omega * losses).sum()
-    return total, losses, d_logits, d_shift, (~flags.squeeze(-1)).int()
+    d_shift = torch.where(on.valid, torch.where(on.known, pull, torch.nan), 0).squeeze(-1)
+    return (omega * losses).sum(), losses, d_logits, d_shift, on.invalid
 
 
 def _fast(
