@@ -107,6 +107,9 @@ def _tables(
     tables = [artifact for artifact in run.artifacts if artifact.kind == "telemetry"]
     if not tables:
         return
+    from trueup.gates.telemetry.environment import refuse_environment
+
+    refuse_environment()
     from trueup.gates.telemetry import compile as engine
 
     engine.prove_engine()

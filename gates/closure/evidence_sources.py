@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,6 +14,7 @@ from trueup.gates.closure.model import Kernel, Ticket
 from trueup.gates.closure.repository import GitFailed, Repository, inner_path
 from trueup.gates.closure.thread import moment
 from trueup.gates.findings import show
+from trueup.gates.read.toml import plain_toml
 
 _SKEW = timedelta(minutes=5)
 _FILES = ("source", "cubin", "ptx", "python")
@@ -109,8 +109,8 @@ def _paths(tree: _Tree, contract: str, digests: dict[str, str]) -> dict[str, str
     if len(raw) > _MAX_CONTRACT:
         return f"{contract} is too large for a contract"
     try:
-        head = tomllib.loads(raw.decode("utf-8")).get("contract")
-    except (ValueError, RecursionError) as error:
+        head = plain_toml(raw).get("contract")
+    except ValueError as error:
         return f"{contract} is no TOML: {error}"
     sources = [head[key] for key in _FILES if key in head] if isinstance(head, dict) else []
     if not isinstance(head, dict) or len(sources) != 1 or not isinstance(sources[0], str):

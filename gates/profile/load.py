@@ -7,7 +7,6 @@ import functools
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -17,6 +16,7 @@ from trueup.gates.errors import ProfileError
 from trueup.gates.plain_file import plain_bytes
 from trueup.gates.profile.rules import ArtifactPattern, Profile, Rule, When
 from trueup.gates.read.nesting import Nesting
+from trueup.gates.read.toml import plain_toml
 
 _RESERVED = ("RDR", "GAT", "DOC", "CLO", "ACC")  # of the readers, the gate itself, closing
 _MAX_BYTES = 1 << 20
@@ -142,8 +142,8 @@ def _toml(raw: bytes, where: str) -> dict[str, Any]:
             "is too large", where=where, got=f"{len(raw)} bytes", expected=f"at most {_MAX_BYTES}"
         )
     try:
-        return tomllib.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        return plain_toml(raw)
+    except ValueError as error:
         raise ProfileError("is not TOML", where=where, got=str(error)) from None
 
 

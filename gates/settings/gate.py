@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable
-from glob import glob
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 
 from trueup.gates.errors import SettingsError
@@ -15,6 +16,7 @@ from trueup.gates.profile.load import built_in
 from trueup.gates.settings.model import Settings
 
 DEFAULT_PROFILE = "nl"
+MAX_RUNS = 10_000
 
 
 def profile_of(settings: Settings, given: str | None) -> str:
@@ -30,7 +32,14 @@ def runs_of(settings: Settings) -> list[str]:
     """The paths that the settings' patterns of runs match. Raises `SettingsError` if none does."""
     found: list[str] = []
     for pattern in settings.runs:
-        inside = sorted(glob(pattern, root_dir=settings.folder, recursive=True))
+        matches = iglob(pattern, root_dir=settings.folder, recursive=True)
+        inside = sorted(islice(matches, MAX_RUNS + 1))
+        if len(inside) > MAX_RUNS:
+            raise SettingsError(
+                "gate.runs: matches too much", where=settings.path,
+                got=f"more than {MAX_RUNS} paths for {pattern}",
+                fix="name the run directories themselves, as in runs/*",
+            )  # fmt: skip
         paths = [os.path.relpath(os.path.join(settings.folder, one)) for one in inside]
         found += [path for path in paths if path not in found]
     if not found:

@@ -9,13 +9,13 @@ import json
 import os
 import re
 import stat
-import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from trueup.gates.errors import SettingsError
 from trueup.gates.read.limits import Limits
+from trueup.gates.read.toml import plain_toml
 from trueup.gates.settings.model import FILE, Settings, SeverityOverride, Waiver
 from trueup.gates.structure import first_problem
 
@@ -91,11 +91,11 @@ def _bytes(path: Path, name: str) -> bytes:
 
 def _toml(raw: bytes, name: str) -> dict[str, Any]:
     try:
-        data = tomllib.loads(raw.decode("utf-8"))
+        data = plain_toml(raw)
     except UnicodeDecodeError as error:
         got = f"byte {raw[error.start]:#04x} at {error.start}"
         raise SettingsError("is not UTF-8", where=name, got=got) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         fix = "docs/settings.md has a whole example; `trueup init` writes one"
         raise SettingsError(f"is not TOML: {error}", where=name, fix=fix) from None
     plain: dict[str, Any] = _plain(data)
@@ -136,6 +136,8 @@ def _with_lines(entries: list[Any], raw: bytes) -> list[tuple[Any, int | None]]:
 
 
 def _waiver(entry: dict[str, Any], place: str, name: str, line: int | None) -> Waiver:
+    if not any(char.isalnum() for char in entry["reason"]):  # dots, or what nobody sees
+        raise SettingsError(f"{place}.reason: is blank", where=name, fix="say it in words")
     steps = entry.get("steps")
     if steps and steps[0] > steps[1]:
         raise SettingsError(

@@ -29,9 +29,16 @@ def writing(path: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         raise FaceError(
             f"cannot write it: {reason}",
-            where=str(path if error.filename2 else error.filename or path),  # a rename has two
+            where=_place(path, error),
             fix="give a path in a directory that you may write to",
         ) from error
+
+
+def _place(path: Path, error: OSError) -> str:
+    """What was asked for; a folder above it, where that could not be made."""
+    named = error.filename
+    above = isinstance(named, str) and path.is_relative_to(named)
+    return str(named) if above else str(path)
 
 
 # Where each folder keeps the base class of its errors.

@@ -13,7 +13,9 @@ def main() -> None:
         from trueup.cli.app import app
 
         app(prog_name="trueup")
-    except (Exception, KeyboardInterrupt) as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # an interrupt; a library that panics has one of its own
         from trueup.cli.guard import told
 
         sys.exit(told(error))

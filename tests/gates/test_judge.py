@@ -286,3 +286,22 @@ def test_verdict_is_the_same_for_lists_and_lines(tmp_path: Path) -> None:
         assert [(f.rule, f.where.step, f.got, f.count) for f in one.findings] == [
             (f.rule, f.where.step, f.got, f.count) for f in other.findings
         ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PANDERA_VALIDATION_DEPTH", "x"),
+        ("POLARS_MAX_THREADS", "0"),
+        ("POLARS_MAX_THREADS", "00"),
+    ],
+)
+def test_a_variable_that_stops_the_engine_is_named(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an import fails, or a thread pool panics, which no handler of errors catches."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(GateError, match=f"{name}: the table engine cannot start"):
+        judge(GOOD)
+    monkeypatch.setenv(name, "DATA_ONLY" if name.startswith("PANDERA") else "2")
+    judge(GOOD)

@@ -13,6 +13,8 @@ import pytest
 
 from trueup.gates import SettingsError, Verdict
 from trueup.gates.catalogue.kinds import kinds
+from trueup.gates.errors import ProfileError
+from trueup.gates.profile.load import load_profile
 from trueup.gates.settings.gate import judge_under, profile_of, runs_of
 from trueup.gates.settings.load import find_settings, load_settings, schema
 from trueup.gates.settings.match import Names, fits
@@ -404,3 +406,42 @@ def test_a_whole_number_is_written_as_one_and_a_pattern_ends_with_the_text() -> 
     named = {"properties": {"id": {"type": "string", "pattern": "^[a-z]+$"}}}
     assert first_problem(named, {"id": "ab"}) is None
     assert first_problem(named, {"id": "ab\n"}) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("x = " + "[" * 5_000, "nested more than 64 levels deep", id="lists"),
+        pytest.param("[" + ".".join("a" * 5_000) + "]", "nested more than 64", id="a-dotted-head"),
+        pytest.param("x." * 90 + "y = 1", "nested more than 64", id="a-dotted-key"),
+        pytest.param("x = " + "{a=" * 90 + "1" + "}" * 90, "nested more than 64", id="tables"),
+        pytest.param(
+            "[[waiver]]\nrule = 'TEL005'\nreason = '\u200b.'\nexpires = '2030-01-01'",
+            r"waiver\[0\].reason: is blank", id="a-reason-nobody-sees",
+        ),
+    ],
+)  # fmt: skip
+def test_settings_made_to_hang_or_to_hide_are_refused(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "trueup.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=says):
+        load_settings(path)
+    if "nested" in says:
+        with pytest.raises(ProfileError, match=says):
+            load_profile(str(path))
+
+
+def test_a_pattern_of_runs_that_takes_in_a_disk_is_refused(tmp_path: Path) -> None:
+    from trueup.gates.settings import gate
+
+    path = tmp_path / "trueup.toml"
+    path.write_text("[gate]\nruns = ['**']")
+    for name in range(8):
+        (tmp_path / str(name)).mkdir()
+    settings = load_settings(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gate, "MAX_RUNS", 10)
+        assert len(gate.runs_of(settings)) == 9  # eight, and the settings
+        patch.setattr(gate, "MAX_RUNS", 8)
+        with pytest.raises(SettingsError, match=r"matches too much, got more than 8 paths"):
+            gate.runs_of(settings)

@@ -17,15 +17,10 @@ from trueup.gates.read.documents.source import Report, Text
 from trueup.gates.read.documents.toml_places import statements, tree_of, twin
 from trueup.gates.read.limits import Fault, Limits
 from trueup.gates.read.numbers import fits_int64, flaw_of_float, is_huge
+from trueup.gates.read.toml import DOTS
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _Fault = Callable[[str, str, int | None, Pointer], None]
-# A dotted key of many parts, where a key can begin: tomllib copies all its parts for each one.
-_DOTS = re.compile(
-    r"""(?:^|[{,])[ \t]*+(?:\[\[?[ \t]*+)?"""
-    r"""(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){1000}""",
-    re.MULTILINE,
-)
 _TWICE = ("Cannot overwrite", "Cannot declare", "Cannot mutate", "Duplicate inline")
 
 
@@ -44,7 +39,7 @@ def parse_toml(source: Text, report: Report, limits: Limits) -> Parsed:
         line, byte = (None, None) if at is None else (lines.line(at), lines.byte(at))
         report(Fault(kind, got, line, byte, key=dotted(pointer)))
 
-    dots = _DOTS.search(source.text)
+    dots = DOTS.search(source.text)
     if dots is not None:
         fault("document_too_deep", f"more than {limits.max_depth} levels", dots.start())
         return Parsed(None, Places(None, lines), False, 1)

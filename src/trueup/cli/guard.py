@@ -34,7 +34,7 @@ class Guarded(TyperCommand):
                 "  fix: take sys.exit, exit and quit out of the kernel and the reference"
             )
             raise typer.Exit(CANNOT_JUDGE) from None
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:  # an interrupt; a library that panics has one of its own
             raise typer.Exit(told(error)) from None
 
 
