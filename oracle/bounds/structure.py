@@ -176,7 +176,6 @@ for _function in (
     np.hsplit,
     np.vsplit,
     np.dsplit,
-    np.stack,
     np.vstack,
     np.hstack,
     np.dstack,
@@ -203,6 +202,14 @@ def _concatenate(model: Model, arrays: Any, axis: Any = 0, **_: Any) -> Rows:
     height = max(x.d.shape[0] for x in rows)
     axis = axis % rows[0].ndim + 1
     return model.wrap(np.concatenate([model.match(x.d, height) for x in rows], axis=axis))
+
+
+@handles(np.stack)
+def _stack(model: Model, arrays: Any, axis: Any = 0, **_: Any) -> Rows:
+    rows = [model.floats(a) for a in arrays]
+    height = max(x.d.shape[0] for x in rows)
+    axis = axis % (rows[0].ndim + 1) + 1
+    return model.wrap(np.stack([model.match(x.d, height) for x in rows], axis=axis))
 
 
 @handles(np.pad)
