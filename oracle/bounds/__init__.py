@@ -1,5 +1,6 @@
 """Allowed errors derived from the reference itself: sampled rounding, witnesses, worst case."""
 
+from trueup.oracle.bounds.certain import Certain, certain
 from trueup.oracle.bounds.errors import BoundsError
 from trueup.oracle.bounds.evaluate import Evaluation, Evaluator
 from trueup.oracle.bounds.judge import OutputJudgement, judge, judge_confirmed
@@ -10,10 +11,12 @@ from trueup.oracle.bounds.rule import Alternative
 __all__ = [
     "Alternative",
     "BoundsError",
+    "Certain",
     "Evaluation",
     "Evaluator",
     "OutputJudgement",
     "Precision",
+    "certain",
     "judge",
     "judge_confirmed",
     "machine",

@@ -24,7 +24,15 @@ CLOSE = 8.0
 
 
 def _reach(model: Model, x: Rows) -> Array:
-    reach = CLOSE * np.asarray(model.spread(x))
+    return _finite(CLOSE * np.asarray(model.spread(x)))
+
+
+def _reach_between(model: Model, a: Array, b: Array) -> Array:
+    """The reach of a difference, of rows that lie alike."""
+    return _finite(CLOSE * np.asarray(model.apart(a, b)))
+
+
+def _finite(reach: Array) -> Array:
     return np.where(np.isfinite(reach), reach, 0.0)
 
 
@@ -35,7 +43,7 @@ def compare(model: Model, ufunc: np.ufunc, a: Rows, b: Rows) -> Rows:
     if da.shape[0] == db.shape[0] == 1:
         reach = np.zeros(natural.shape)
     else:
-        reach = _reach(model, Rows(model, da - db))
+        reach = _reach_between(model, da, db)
     close = (np.abs(da[0] - db[0]) <= reach) & (reach > 0)
     choice = model.tape.choose(np.where(np.broadcast_to(close, natural.shape), 2, 1))
     return model.exact(natural if choice is None else natural ^ (choice == 1))
@@ -70,7 +78,7 @@ def arg_extreme(model: Model, x: Rows, axis: int, sign: int) -> Rows:
     natural = np.argmax(v, axis=axis)
     at = np.expand_dims(natural, axis)
     best = np.take_along_axis(x.d, at[None], axis=axis + 1)
-    reach = _reach(model, Rows(model, x.d - best)) if x.d.shape[0] > 1 else np.zeros(v.shape)
+    reach = _reach_between(model, x.d, best) if x.d.shape[0] > 1 else np.zeros(v.shape)
     gap = np.abs(best[0] - x.v)
     others = (gap <= reach) & (reach > 0)
     np.put_along_axis(others, at, False, axis=axis)
@@ -88,10 +96,11 @@ def argsort(model: Model, x: Rows, axis: int, *, kind: Any = None, stable: Any =
     order = np.argsort(x.v, axis=axis, kind=kind, stable=stable)
     if x.shape[axis] < 2:
         return model.exact(order)
-    rows = np.take_along_axis(x.d, order[None], axis=axis + 1)
-    steps = np.diff(np.moveaxis(rows, axis + 1, -1), axis=-1)
-    reach = _reach(model, Rows(model, steps)) if x.d.shape[0] > 1 else np.zeros(steps.shape[1:])
-    close = (steps[0] <= reach) & (reach > 0)
+    rows = np.moveaxis(np.take_along_axis(x.d, order[None], axis=axis + 1), axis + 1, -1)
+    right, left = rows[..., 1:], rows[..., :-1]
+    step = right[0] - left[0]
+    reach = _reach_between(model, right, left) if x.d.shape[0] > 1 else np.zeros(step.shape)
+    close = (step <= reach) & (reach > 0)
     choice = model.tape.choose(np.where(close, 2, 1))
     if choice is None:
         return model.exact(order)

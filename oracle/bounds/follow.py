@@ -93,6 +93,36 @@ def _check(natural: list[Samples], plain: tuple[Array, ...]) -> None:
             raise Unsupported(f"output {i} has another value on rows than by itself")
 
 
+def followed(job: Evaluator, form: Form, model: Model) -> list[Rows]:
+    """A form of the reference on the rows of one model."""
+    try:
+        function = rebuild(form, model, job.precision.stored)
+        inputs = {
+            name: model.lift(v) if isinstance(v, (float, np.ndarray)) else v
+            for name, v in copied(job.inputs).items()
+        }
+        with np.errstate(all="ignore"):
+            result = flattened(function(**inputs))
+            return [model.lift(x) for x in result]
+    except BoundsError:
+        raise
+    except MemoryError as error:
+        raise Oversized("the reference needs more memory than there is") from error
+    except RecursionError as error:
+        raise Unsupported("the reference recursed too deeply on rows") from error
+    except Exception as error:
+        raise Unsupported(f"{type(error).__name__}: {error}") from error
+
+
+def errors_of(outputs: list[Rows]) -> list[Array]:
+    """The largest errors that a worst case came to; infinite where it says nothing."""
+    errors = []
+    for x in outputs:
+        error = x.d[1] if x.floating and x.d.shape[0] == 2 else np.zeros(x.shape)
+        errors.append(np.where(np.isnan(error), np.inf, error).astype(np.float64))
+    return errors
+
+
 class _Run:
     """Evaluations of one form at one effort."""
 
@@ -108,24 +138,8 @@ class _Run:
 
     def call(self, model: Model) -> list[Rows]:
         """The reference on the rows of one model."""
-        job = self.job
         try:
-            function = rebuild(self.form, model, job.precision.stored)
-            inputs = {
-                name: model.lift(v) if isinstance(v, (float, np.ndarray)) else v
-                for name, v in copied(job.inputs).items()
-            }
-            with np.errstate(all="ignore"):
-                result = flattened(function(**inputs))
-                return [model.lift(x) for x in result]
-        except BoundsError:
-            raise
-        except MemoryError as error:
-            raise Oversized("the reference needs more memory than there is") from error
-        except RecursionError as error:
-            raise Unsupported("the reference recursed too deeply on rows") from error
-        except Exception as error:
-            raise Unsupported(f"{type(error).__name__}: {error}") from error
+            return followed(self.job, self.form, model)
         finally:
             self.notes |= model.notes
 
@@ -137,7 +151,7 @@ class _Run:
         """
         model: Model = Worst(self.job.precision, Tape(0))
         try:
-            self.natural_worst = self._errors(self.call(model))
+            self.natural_worst = errors_of(self.call(model))
         except Oversized:
             raise
         except Unsupported as reason:
@@ -197,17 +211,10 @@ class _Run:
         if self.natural_worst is None or tape.outcome == 0:
             return self.natural_worst or nothing
         try:
-            return self._errors(self.call(Worst(self.job.precision, tape.replay())))
+            return errors_of(self.call(Worst(self.job.precision, tape.replay())))
         except Unsupported as reason:
             self.notes.add(f"no worst case: {reason}")
             return nothing
-
-    def _errors(self, outputs: list[Rows]) -> list[Array]:
-        errors = []
-        for x in outputs:
-            error = x.d[1] if x.floating and x.d.shape[0] == 2 else np.zeros(x.shape)
-            errors.append(np.where(np.isnan(error), np.inf, error).astype(np.float64))
-        return errors
 
 
 def _wide(x: Rows) -> Any:

@@ -150,6 +150,10 @@ class Model(ABC):
     def spread(self, x: Rows) -> Array | float:
         """How far a value may lie from where it is, for decisions."""
 
+    def apart(self, a: Array, b: Array) -> Array | float:
+        """How far the difference of two values' rows may lie from where it is."""
+        return self.spread(Rows(self, a - b))
+
     @abstractmethod
     def elementwise(self, ufunc: np.ufunc, operands: list[Rows]) -> Rows:
         """A continuous ufunc on floats."""

@@ -1,8 +1,9 @@
 """exact: integer inputs, where every operation is exact and the bits must be equal.
 
-The bounds come out as zero wherever no operation of the reference rounds, so this lane asks no
-question of its own: it draws small integers and dyadic scalars and counts the elements whose
-allowance is zero.
+It draws small integers and dyadic scalars. Where the worst case of an element is 0 in every form
+of the reference no operation rounds, and the element must be equal; that takes no samples. Where a
+decision hangs on rounding, or the worst case cannot be followed, the sampled bound says which
+elements have no allowance.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trueup.oracle.backends.base import AnyArray, RunOptions
-from trueup.oracle.bounds import judge
+from trueup.oracle.bounds import Evaluator, certain, judge
 from trueup.oracle.inputs import Case, Draw, all_sizes, draw, with_native
 from trueup.oracle.inputs.draw import widened
 from trueup.oracle.lanes.identify import name_reading
@@ -36,22 +37,23 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
             break
         tally.begin(case.id)
         inputs = dyadic(session, draw(session.contract, session.reference, case, seed))
-        evaluation = session.evaluator(inputs).evaluation()
+        evaluator = session.evaluator(inputs)
+        values = evaluator.values()
         result = session.run(inputs, RunOptions())
         if not tally.ran(result, inputs):
             continue
         outputs = session.outputs(result)
-        judgements = judge(evaluation, [widened(np.asarray(o)) for o in outputs])
+        wide = [widened(np.asarray(o)) for o in outputs]
         counted, found = 0, len(tally.findings) + tally.more
-        for j, arg, value, out in zip(
-            judgements, session.contract.outputs, evaluation.values, outputs, strict=True
+        for told, arg, value, out in zip(
+            _exactly(evaluator, wide), session.contract.outputs, values, outputs, strict=True
         ):
-            exact = j.exact & written_mask(arg, case.axes)
+            exact = told[0] & written_mask(arg, case.axes)
             counted += int(exact.sum())
-            wrong = exact & j.failed
+            wrong = exact & told[1]
             if wrong.any():
                 index = first(wrong)
-                error = float(j.error[index])
+                error = abs(float(out[index]) - float(value[index]))
                 tally.weigh(Worst(np.inf, element(arg.name, index), error, 0.0, case.id))
                 tally.find(
                     "bits",
@@ -72,6 +74,21 @@ def run(session: Session, picked: list[Case], seed: int, tally: Tally) -> LaneVe
     if tally.cases == 0 and not tally.findings:
         return skipped("exact", "no element of this equation is exact on integers")
     return tally.verdict()
+
+
+def _exactly(evaluator: Evaluator, outputs: list[AnyArray]) -> list[tuple[AnyArray, AnyArray]]:
+    """Per output which elements are exact, and which of all differ from the reference."""
+    forms = [certain(evaluator, i) for i in range(len(evaluator.forms))]
+    known = [form for form in forms if form is not None and all(x.clear for x in form)]
+    if len(known) < len(forms):
+        return [(j.exact, j.failed) for j in judge(evaluator.evaluation(), outputs)]
+    told = []
+    for of_forms, output in zip(zip(*known, strict=True), outputs, strict=True):
+        value = of_forms[0].value
+        exact = np.all([x.largest == 0 for x in of_forms], axis=0)
+        same = (output == value) | (np.isnan(output) & np.isnan(value))
+        told.append((exact, ~same))
+    return told
 
 
 def dyadic(session: Session, inputs: Draw) -> Draw:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.oracle.backends.base import AnyArray, RunResult
-from trueup.oracle.bounds import Evaluator, OutputJudgement, judge_confirmed
+from trueup.oracle.bounds import Evaluator, OutputJudgement, certain, judge_confirmed
 from trueup.oracle.bounds.judge import COHERENT
 from trueup.oracle.contract import Arg
 from trueup.oracle.inputs import Draw
@@ -98,6 +98,40 @@ def judged(
                 "look for a constant or a scale that is slightly wrong",
             )
     return good
+
+
+def holds(session: Session, tally: Tally, draw: Draw, result: RunResult) -> bool:
+    """Whether every element passes by the worst case of the reference alone; counts them if so.
+
+    Nothing fails by this: where it is False, the bound is to say.
+    """
+    evaluator = session.evaluator(draw)
+    known = certain(evaluator, 0)
+    if known is None:
+        return False
+    masks, worst = [], []
+    for told, arg, output in zip(
+        known, session.contract.outputs, session.outputs(result), strict=True
+    ):
+        out = widened(np.asarray(output))
+        mask = written_mask(arg, draw.case.axes)
+        with np.errstate(all="ignore"):
+            same = (out == told.value) | (np.isnan(out) & np.isnan(told.value))
+            error = np.where(same, 0.0, np.abs(out - told.value))
+            ratio = np.where(same, 0.0, error / told.largest)
+        if not bool((same | (np.isfinite(told.largest) & (ratio <= 1)) | ~mask).all()):
+            return False
+        masks.append(mask)
+        ratio = np.where(mask, ratio, -1.0)
+        if ratio.size and ratio.max() > 0:
+            at = first(ratio == ratio.max())
+            allowed = float(told.largest[at])
+            name = element(arg.name, at)
+            worst.append(Worst(float(ratio[at]), name, float(error[at]), allowed, draw.case.id))
+    tally.elements += sum(int(mask.sum()) for mask in masks)
+    for one in worst:
+        tally.weigh(one)
+    return True
 
 
 def _pairs(
