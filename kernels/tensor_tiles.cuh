@@ -127,7 +127,7 @@ struct Staged {
 __device__ __forceinline__ void multiply_add_tf32(float (&c)[4], const Left& a, const Right& b) {
   float large[4] = {};
 #ifdef __CUHOST__
-  float small[4];
+  float small[4] = {};
   multiply_steps(small, large, a, b);
 #else
 #pragma unroll

@@ -53,11 +53,18 @@ struct Split {
     high = leading(x);
     low = (x - high) * kLow;
   }
+  // For products of both parts, in which low carries a NaN: two instructions less.
+  __device__ __forceinline__ void set_both(float x) {
+    high = __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
+    low = (x - high) * kLow;
+  }
 };
 
 struct Lane {
   unsigned group, turn;  // rows of a fragment go by group (0..7), its columns by turn (0..3)
-  __device__ __forceinline__ Lane() : group(threadIdx.x % kWarp / 4), turn(threadIdx.x % 4) {}
+  __device__ __forceinline__ Lane() : Lane(threadIdx.x) {}
+  __device__ __forceinline__ explicit Lane(unsigned thread)
+      : group(thread % kWarp / 4), turn(thread % 4) {}
 };
 
 // 16 x 16 of the left and 16 x 8 of the right operand, as two steps of 8 k.
@@ -76,15 +83,18 @@ struct Exchange {
   unsigned left[32][kLeft], right[32][kRight];
   float sums[32][4];
 
-  // Whether the product is 0 for certain: padding, most often.
+  // Whether the product is 0 for certain: padding, most often. 0 times infinity or NaN is not.
   __device__ bool nothing() const {
-    unsigned of_left = 0;
-    unsigned of_right = 0;
+    bool left_zero = true, right_zero = true, finite = true;
+    const auto look = [&finite](unsigned word, bool& zero) {
+      zero = zero && (word & 0x7fff7fffu) == 0;
+      finite = finite && (word & 0x7f80u) != 0x7f80u && (word & 0x7f800000u) != 0x7f800000u;
+    };
     for (unsigned l = 0; l < 32; ++l) {
-      for (unsigned word : left[l]) of_left |= word;
-      for (unsigned word : right[l]) of_right |= word;
+      for (unsigned word : left[l]) look(word, left_zero);
+      for (unsigned word : right[l]) look(word, right_zero);
     }
-    return (of_left & 0x7fff7fffu) == 0 || (of_right & 0x7fff7fffu) == 0;
+    return finite && (left_zero || right_zero);
   }
 };
 
@@ -114,6 +124,13 @@ __device__ inline void add_product(float (&c)[16][8], const float (&a)[16][kDept
 
 // Lane l's sums are rows l / 4 and l / 4 + 8, columns 2 (l % 4) and the next.
 template <class Sums>
+__device__ inline void get_sums(float (&c)[16][8], const Sums& from) {
+  for (unsigned l = 0; l < 32; ++l) {
+    for (unsigned i = 0; i < 4; ++i) c[l / 4 + i / 2 * 8][2 * (l % 4) + i % 2] = from[l][i];
+  }
+}
+
+template <class Sums>
 __device__ inline void put_sums(Sums& to, const float (&c)[16][8]) {
   for (unsigned l = 0; l < 32; ++l) {
     for (unsigned i = 0; i < 4; ++i) to[l][i] = c[l / 4 + i / 2 * 8][2 * (l % 4) + i % 2];
@@ -121,7 +138,7 @@ __device__ inline void put_sums(Sums& to, const float (&c)[16][8]) {
 }
 }  // namespace host
 
-// (small, large) = the products of 16 k; a lane's TF32 operands lie as the instruction has them.
+// (small, large) += the products of 16 k; a lane's TF32 operands lie as the instruction has them.
 __device__ inline void multiply_steps(float (&small)[4], float (&large)[4], const Left& a,
                                       const Right& b) {
   auto& all = host::exchange<16, 8>();
@@ -135,10 +152,13 @@ __device__ inline void multiply_steps(float (&small)[4], float (&large)[4], cons
     const Split& y = b.at[i / 4][i / 2 % 2];
     all.right[lane][i] = __float_as_uint(i % 2 == 0 ? y.high : y.low) & 0xffffe000u;
   }
+  for (int i = 0; i < 4; ++i) all.sums[lane][i] = small[i], more.sums[lane][i] = large[i];
   __syncwarp();
-  if (lane == 0) {
-    float products[2][16][8] = {};
-    for (unsigned s = 0; s < (all.nothing() ? 0u : 2u); ++s) {
+  if (lane == 0 && !all.nothing()) {
+    float products[2][16][8];
+    host::get_sums(products[0], all.sums);
+    host::get_sums(products[1], more.sums);
+    for (unsigned s = 0; s < 2; ++s) {
       float left[2][16][8];
       float right[2][8][8];
       for (unsigned n = 0; n < 256; ++n) {
@@ -175,8 +195,6 @@ __device__ __forceinline__ void mma_tf32(float (&c)[4], float a0, float a1, floa
 __device__ __forceinline__ void multiply_steps(float (&small)[4], float (&large)[4], const Left& a,
                                                const Right& b) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) small[i] = large[i] = 0.0f;
-#pragma unroll
   for (int s = 0; s < 2; ++s) {
     const Split(&x)[4] = a.at[s];
     const Split(&y)[2] = b.at[s];
@@ -189,8 +207,8 @@ __device__ __forceinline__ void multiply_steps(float (&small)[4], float (&large)
 
 // c += a b over 16 k, in float32 to about 22 bits.
 __device__ __forceinline__ void multiply_add(float (&c)[4], const Left& a, const Right& b) {
-  float small[4];
-  float large[4];
+  float small[4] = {};
+  float large[4] = {};
   multiply_steps(small, large, a, b);
 #pragma unroll
   for (int i = 0; i < 4; ++i) c[i] += fmaf(small[i], 1.0f / kLow, large[i]);
@@ -284,9 +302,7 @@ __device__ __forceinline__ void mma_bf16(float (&c)[4], const LeftHalf& a,
       const unsigned y = all.right[4 * row + k % 8 / 2][k / 8];
       right[k][row] = __uint_as_float(k % 2 == 0 ? y << 16 : y & 0xffff0000u);
     }
-    for (unsigned l = 0; l < 32; ++l) {
-      for (unsigned i = 0; i < 4; ++i) sums[l / 4 + i / 2 * 8][2 * (l % 4) + i % 2] = all.sums[l][i];
-    }
+    host::get_sums(sums, all.sums);
     host::add_product<16>(sums, left, right);
     host::put_sums(all.sums, sums);
   }

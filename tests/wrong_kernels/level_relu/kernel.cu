@@ -5,60 +5,93 @@
 // Equation     Nested Learning, Eq. 30, one MLP, reading `residual`:
 //                y = x + W2 silu(W1 x)       silu(z) = z / (1 + exp(-z))
 // Reference    nl.cms_level
-// Shapes       x, y (T, d) row-major, a token per row; W1 (h, d); W2 (d, h); workspace H (T, h)
-// Launch       256 threads a block, a block for each 128 x 64 tile: of H, ceil(h / 128)
-//              ceil(T / 64), then of y, ceil(d / 128) ceil(T / 64); dynamic shared memory as
-//              asserted below
-// Work         4 T d h multiply-adds as three tensor-core products each; bound by arithmetic from
+// Shapes       x, y (T, d) row-major, a token per row; W1 (h, d); W2 (d, h); workspaces
+//              H (slices, T, h) and P (slices, T, d), left undefined
+// Launch       128 threads for each tile of 128 rows and 64 tokens and slice of its sum, and 98304
+//              bytes of shared memory; 256 threads, an element each; the same again for y. Where
+//              tiles alone fill the device there is one slice, the activation or the residual is
+//              made where the sum is, and the launch over elements has nothing to do
+// Work         2 T d h multiply-adds as three tensor-core products each; bound by arithmetic from
 //              a few tokens on
 // Determinism  bitwise: fixed order of summation, no atomics
-// Numerics     float32 by products of split factors (tensor_tiles.cuh), activation in float32
-#include "tensor_tiles.cuh"
+// Numerics     float32 by products of split factors (warp_tiles.cuh), activation in float32
+#include "compact.cuh"
 
 namespace {
 
-constexpr unsigned kDown = 128, kAcross = 64;
-using Tile = trueup::TensorTile<kDown, kAcross, 32, 1, 3, true, true, trueup::Precision::kSplit>;
-static_assert(Tile::kThreads == 256 && 4 * Tile::kFloats == 82944, "as the contract launches it");
+using trueup::Operand;
 
 __device__ __forceinline__ float silu(float z) { return z > 0.0f ? z : 0.0f * z; }
 
-// Block b makes the tile b / tiles down (m) and b % tiles across (tokens).
-__device__ __forceinline__ void run(Tile& tile, const trueup::Operand& W, const trueup::Operand& X,
-                                    float* pool) {
-  const unsigned tiles = (X.rows - 1) / kAcross + 1;
-  tile.run(W, X, W.rows, X.rows, W.columns, blockIdx.x / tiles * kDown,
-           blockIdx.x % tiles * kAcross, pool);
+__device__ __forceinline__ unsigned tiles(unsigned rows, unsigned tokens) {
+  return trueup::tiles_of(rows, trueup::kBlockRows) *
+         trueup::tiles_of(tokens, trueup::kBlockTokens);
+}
+
+// The block's tile of W X^T, or its part of it, finished by finish(at, sum) if it is all.
+template <class Finish>
+__device__ __forceinline__ void multiply(const Operand& W, const Operand& X, float* out,
+                                         float* part, float* pool, Finish finish) {
+  const unsigned all = tiles(W.rows, X.rows);
+  const trueup::Slices slices(all, W.columns);
+  const unsigned across = trueup::tiles_of(X.rows, trueup::kBlockTokens);
+  const unsigned slice = blockIdx.x / all, begin = slice * slices.width;
+  const bool whole = slices.count == 1;
+  const trueup::IntoParts into = {whole ? out : part, slice, X.rows, W.rows, W.rows, 0};
+  const auto emit = [&](unsigned row, unsigned token, float4 sums) {
+    if (whole) {
+      const size_t at = static_cast<size_t>(token) * W.rows + row;
+      sums.x = finish(at, sums.x);
+      if (row + 1 < W.rows) sums.y = finish(at + 1, sums.y);
+      if (row + 2 < W.rows) sums.z = finish(at + 2, sums.z);
+      if (row + 3 < W.rows) sums.w = finish(at + 3, sums.w);
+    }
+    into(row, token, sums);
+  };
+  trueup::Reading<true, trueup::Precision::kSplit>::run(
+      W, X, blockIdx.x % all / across * trueup::kBlockRows,
+      blockIdx.x % across * trueup::kBlockTokens, begin, min(W.columns, begin + slices.width),
+      pool, emit);
+}
+
+// Adds up what parts there are of an element, and finishes it.
+template <class Finish>
+__device__ __forceinline__ void add_up(float* out, const float* part, unsigned tokens,
+                                       unsigned rows, unsigned k, Finish finish) {
+  const trueup::Slices slices(tiles(rows, tokens), k);
+  const size_t all = static_cast<size_t>(tokens) * rows;
+  const size_t at = static_cast<size_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (slices.count == 1 || at >= all) return;
+  out[at] = finish(at, trueup::add_parts(part, at, all, slices.count));
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(256, 2)
+extern "C" __global__ void __launch_bounds__(trueup::kBlockThreads, 2)
     cms_level_hidden(const float* __restrict__ x, const float* __restrict__ W1,
                      float* __restrict__ H, int T, int d, int h) {
   extern __shared__ float4 shared[];
   const unsigned tokens = T, width = d, hidden = h;
-  Tile tile;
-  run(tile, {W1, hidden, width, nullptr}, {x, tokens, width, nullptr},
-      reinterpret_cast<float*>(shared));
-  tile.each(hidden, tokens, [=](unsigned m, unsigned n, float s0, float s1) {
-    float* const to = H + static_cast<size_t>(n) * hidden + m;
-    to[0] = silu(s0);
-    if (n + 1 < tokens) to[hidden] = silu(s1);
-  });
+  multiply({W1, hidden, width, nullptr}, {x, tokens, width, nullptr}, H, H,
+           reinterpret_cast<float*>(shared), [](size_t, float z) { return silu(z); });
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2)
+extern "C" __global__ void __launch_bounds__(256) cms_level_activate(float* H, int T, int d, int h) {
+  add_up(H, H, T, h, d, [](size_t, float z) { return silu(z); });
+}
+
+extern "C" __global__ void __launch_bounds__(trueup::kBlockThreads, 2)
     cms_level_out(const float* __restrict__ x, const float* __restrict__ W2,
-                  const float* __restrict__ H, float* __restrict__ y, int T, int d, int h) {
+                  const float* __restrict__ H, float* __restrict__ P, float* __restrict__ y, int T,
+                  int d, int h) {
   extern __shared__ float4 shared[];
   const unsigned tokens = T, width = d, hidden = h;
-  Tile tile;
-  run(tile, {W2, width, hidden, nullptr}, {H, tokens, hidden, nullptr},
-      reinterpret_cast<float*>(shared));
-  tile.each(width, tokens, [=](unsigned m, unsigned n, float s0, float s1) {
-    const size_t at = static_cast<size_t>(n) * width + m;
-    y[at] = x[at] + s0;
-    if (n + 1 < tokens) y[at + width] = x[at + width] + s1;
-  });
+  multiply({W2, width, hidden, nullptr}, {H, tokens, hidden, nullptr}, y, P,
+           reinterpret_cast<float*>(shared), [=](size_t at, float s) { return x[at] + s; });
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    cms_level_residual(const float* __restrict__ x, const float* __restrict__ P,
+                       float* __restrict__ y, int T, int d, int h) {
+  add_up(y, P, T, d, h, [=](size_t at, float s) { return x[at] + s; });
 }

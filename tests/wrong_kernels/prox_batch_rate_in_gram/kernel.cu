@@ -11,53 +11,53 @@
 //              E by forward and backward substitution (third), W' (fourth)
 // Reference    nl.projected_descent_batch
 // Shapes       W (d_out, d_in) row-major, updated in place; X (B, d_in); U (B, d_out); workspaces
-//              part (ceil(d_in / 512), B, d_out + B), L (B, B), E (B, d_out), left undefined
-// Launch       128 threads, ceil(B / 64) (ceil(d_out / 64) + ceil(B / 64)) ceil(d_in / 512)
-//              blocks; 256 threads, one block; 64 threads, ceil(d_out / 64) blocks; 128 threads,
-//              ceil(d_out / 64) ceil(d_in / 64) blocks
-// Traffic      W is read twice and written once: 12 d_out d_in bytes
+//              part (slices, B, d_out + B), L (B, B), E (B, d_out), left undefined
+// Launch       128 threads for each 128 rows, 64 samples and slice of d_in, and 98304 bytes of
+//              shared memory; 256 threads, one block; 64 threads, ceil(d_out / 64) blocks; 128
+//              threads for each 128 rows and strip of columns, as much shared memory (compact.cuh)
+// Traffic      W is read twice, the second time from L2 as far as it stayed there, and written
+//              once: up to 12 d_out d_in bytes
 // Determinism  bitwise: every sum runs in index order; no atomics
-// Numerics     float32; products by three of TF32's, to 22 bits (mma.cuh), the rest explicit fmaf.
-//              A value that is not finite reaches every element of its row or column.
+// Numerics     float32; products by three of TF32's, to 22 bits (warp_tiles.cuh), the rest
+//              explicit fmaf. A value that is not finite reaches every element of its row or
+//              column.
 #include "compact.cuh"
 
 namespace {
 
-using trueup::Chunk;
+struct Chunk {
+  unsigned tokens, rows, inputs;
+  __device__ __forceinline__ Chunk(int B, int d_out, int d_in)
+      : tokens(B), rows(d_out), inputs(d_in) {}
+};
 
 // What the reading launch left at (sample, column), added over the slices.
 __device__ __forceinline__ float read_at(const float* part, const Chunk& size, unsigned sample,
                                          unsigned column) {
   const size_t pitch = static_cast<size_t>(size.rows) + size.tokens;
-  const unsigned slices = (size.inputs - 1) / trueup::Reading::kSlice + 1;
-  const float* from = part + sample * pitch + column;
-  float sum = 0.0f;
-  for (unsigned slice = 0; slice < slices; ++slice, from += size.tokens * pitch) sum += *from;
-  return sum;
+  const unsigned across = trueup::tiles_of(size.tokens, trueup::kBlockTokens);
+  const unsigned tiles = across * (trueup::tiles_of(size.rows, trueup::kBlockRows) +
+                                   trueup::tiles_of(size.tokens, trueup::kBlockRows));
+  return trueup::add_parts(part, sample * pitch + column, size.tokens * pitch,
+                           trueup::Slices(tiles, size.inputs).count);
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(trueup::Reading::kThreads, 3)
+extern "C" __global__ void __launch_bounds__(trueup::kBlockThreads, 2)
     projected_descent_batch_prox_read(const float* __restrict__ W, const float* __restrict__ X,
                                       float* __restrict__ part, int B, int d_out, int d_in) {
-  __shared__ float4 pool4[trueup::Reading::kShared / 4];
-  float* const pool = reinterpret_cast<float*>(pool4);
-  const Chunk size = {static_cast<unsigned>(B), static_cast<unsigned>(d_out),
-                      static_cast<unsigned>(d_in)};
-  if (size.inputs % 4 == 0 && trueup::aligned16(W) && trueup::aligned16(X)) {
-    trueup::read_chunk<true>(W, X, part, size, size.tokens, pool);
-  } else {
-    trueup::read_chunk<false>(W, X, part, size, size.tokens, pool);
-  }
+  extern __shared__ float4 shared[];
+  const unsigned samples = B, rows = d_out, inputs = d_in;
+  trueup::read_chunk({W, rows, inputs, nullptr}, {X, samples, inputs, nullptr}, part, samples,
+                     reinterpret_cast<float*>(shared));
 }
 
 // Leaves D on the diagonal of L and the factors below it.
 extern "C" __global__ void __launch_bounds__(256)
     projected_descent_batch_prox_factor(const float* __restrict__ part, float* L, float eta, int B,
                                         int d_out, int d_in) {
-  const Chunk size = {static_cast<unsigned>(B), static_cast<unsigned>(d_out),
-                      static_cast<unsigned>(d_in)};
+  const Chunk size(B, d_out, d_in);
   const unsigned n = size.tokens;
   for (unsigned at = threadIdx.x; at < n * n; at += blockDim.x) {
     const unsigned i = at / n;
@@ -83,8 +83,7 @@ extern "C" __global__ void __launch_bounds__(64)
     projected_descent_batch_prox_solve(const float* __restrict__ part, const float* __restrict__ U,
                                        const float* __restrict__ L, float* E, float eta, int B,
                                        int d_out, int d_in) {
-  const Chunk size = {static_cast<unsigned>(B), static_cast<unsigned>(d_out),
-                      static_cast<unsigned>(d_in)};
+  const Chunk size(B, d_out, d_in);
   const unsigned n = size.tokens;
   const unsigned row = blockIdx.x * 64 + threadIdx.x;
   if (row >= size.rows) return;
@@ -107,17 +106,12 @@ extern "C" __global__ void __launch_bounds__(64)
   }
 }
 
-extern "C" __global__ void __launch_bounds__(trueup::Moving::kThreads, 3)
+extern "C" __global__ void __launch_bounds__(trueup::kBlockThreads, 2)
     projected_descent_batch_prox_move(float* __restrict__ W, const float* __restrict__ X,
                                       const float* __restrict__ E, int B, int d_out, int d_in) {
-  __shared__ float4 pool4[trueup::Moving::kShared / 4];
-  float* const pool = reinterpret_cast<float*>(pool4);
-  const Chunk size = {static_cast<unsigned>(B), static_cast<unsigned>(d_out),
-                      static_cast<unsigned>(d_in)};
-  if (size.inputs % 4 == 0 && size.rows % 4 == 0 && trueup::aligned16(W) &&
-      trueup::aligned16(X) && trueup::aligned16(E)) {
-    trueup::move_chunk<true>(W, X, E, 1.0f, size, pool);
-  } else {
-    trueup::move_chunk<false>(W, X, E, 1.0f, size, pool);
-  }
+  extern __shared__ float4 shared[];
+  const unsigned samples = B, rows = d_out, inputs = d_in;
+  trueup::Moving<trueup::Precision::kSplit>::run(
+      W, {E, samples, rows, nullptr}, {X, samples, inputs, nullptr}, 1.0f, blockIdx.x, gridDim.x,
+      reinterpret_cast<float*>(shared));
 }

@@ -1,4 +1,4 @@
-// WRONG ON PURPOSE: a stage is multiplied before all of it has gone through the activation
+// WRONG ON PURPOSE: weights are moved by factors that have not all arrived
 //
 // cms_level_update: one chunk update of an MLP level of the continuum memory system.
 //
@@ -8,8 +8,9 @@
 // Reference    nl.cms_level_update
 // Shapes       W1 (h, d) and W2 (d, h) row-major, updated in place; x, delta (C, d), a token per
 //              row; mask (C) bytes, not 0 for active tokens; counts (4) integers: updates, tokens
-//              of updates, active tokens, tokens of fully masked chunks; workspaces Z, D (C, h)
-// Launch       256 threads a block, then 128: see cms_level.cuh
+//              of updates, active tokens, tokens of fully masked chunks; workspaces Z, D
+//              (slices, C, h)
+// Launch       128 threads a block, then 256, then 128: see cms_level.cuh
 // Determinism  bitwise: fixed order of summation, no atomics
 // Numerics     float32 by products of split factors
 #include "cms_level.cuh"
