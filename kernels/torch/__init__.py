@@ -1,4 +1,4 @@
-"""Nested Learning in torch: the shipped kernels as operators, optimizers and memories.
+"""The shipped kernels in torch: operators, optimizers and memories, and `dqn`, an agent's parts.
 
 Operators run the shipped CUDA kernels where they fit and plain torch elsewhere; `last_reason`
 says why. `docs/torch.md` has an example of each.
