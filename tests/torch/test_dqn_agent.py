@@ -28,6 +28,7 @@ from trueup.kernels.torch import (
     VariableSelection,
     support_of,
 )
+from trueup.kernels.torch.dqn import conservative, entropy_term, epsilon_greedy
 from trueup.kernels.torch.ops.registry import last_reason
 from trueup.reference import isv
 from trueup.reference.isv.layout import Layout, Slot, fingerprint, hexadecimal
@@ -71,7 +72,7 @@ class Market:
 
     def step(self, actions: Tensor) -> Tensor:
         """Take actions (B, 4), move the prices, and give the rewards (B,)."""
-        direction, magnitude, order, urgency = actions.cpu().unbind(1)
+        direction, magnitude, order, urgency = actions.cpu().long().unbind(1)
         size = torch.tensor([0.25, 0.5, 1.0])[magnitude]
         target = torch.tensor([-1.0, 0.0, 1.0, 0.0])[direction] * size
         self.position = torch.where(direction == 1, self.position, target)
@@ -198,9 +199,10 @@ class Run:
 
     def act(self, q: Tensor) -> Tensor:
         """Explore in every branch by a draw of its own."""
-        other = (torch.rand(WALKERS, 4) * torch.tensor(list(BRANCHES.values()))).long()
-        explore = torch.rand(WALKERS, 4) < self.bus.slots["EPSILON_EFF"]
-        return torch.where(explore, other, self.agent.c51.greedy(q).cpu()).to(self.device)
+        other = (torch.rand(WALKERS, 4) * torch.tensor(list(BRANCHES.values()))).int()
+        u, epsilon = torch.rand(WALKERS, 4), torch.full((1,), self.bus.slots["EPSILON_EFF"])
+        drawn = (item.to(self.device) for item in (other, u, epsilon))
+        return epsilon_greedy(self.agent.c51.greedy(q), *drawn)
 
     def targets(self, after: State, reward: Tensor, support: Tensor) -> dict[str, Tensor]:
         """Give the target network's distributions at the online network's next actions."""
@@ -237,14 +239,16 @@ class Run:
         ]
         q = c51.q(logits, support, state[2])
         parts = q.split(c51.branches, 1)
-        even = torch.stack([torch.special.entr(part.softmax(1)).sum(1).mean() for part in parts])
-        spread = torch.stack([part.logsumexp(1).mean() for part in parts]).sum()
-        conservative = spread - c51.taken(q.unsqueeze(2), actions).sum((1, 2)).mean()
+        alpha = 0.01 * self.bus.slots["CQL_ALPHA"]
+        pushed = [
+            conservative(part, actions[:, k], one, alpha, 1.0) for k, part in enumerate(parts)
+        ]
+        even = [entropy_term(part, one, 0.002, branch_weight=1.0) for part in parts]
         return {
             "C51": told.total + 0.01 * self.agent.gate.balance(g),
             "IQN": iqn.loss(theta, actions, quantiles, one).total / 4,
-            "CQL": 0.01 * self.bus.slots["CQL_ALPHA"] * conservative,
-            "ENT": -0.002 * even.sum(),
+            "CQL": torch.stack(pushed).sum(),
+            "ENT": torch.stack(even).sum(),
         }
 
     def norms(self, parts: dict[str, Tensor]) -> tuple[dict[str, dict[str, float]], np.ndarray]:
@@ -342,7 +346,8 @@ def test_an_agent_learns_and_its_telemetry_passes(device: str, tmp_path: Path) -
     assert {finding.rule for finding in verdict.findings} <= {"DQN028", "DQN033", "DQN054"}
     assert verdict.rows == EPOCHS + 1
     if device == "cuda":
-        for name in ("c51_loss", "iqn_loss", "grn", "grn_backward", "vsn", "selective_scan"):
+        names = "c51_loss", "iqn_loss", "grn", "grn_backward", "vsn", "selective_scan"
+        for name in (*names, "conservative", "entropy_term", "epsilon_greedy", "greedy_action"):
             assert last_reason(name) is None, last_reason(name)
 
 
