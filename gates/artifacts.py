@@ -55,8 +55,13 @@ def find_artifacts(path: Path, name: str, profile: Profile, collector: Collector
         target = Path(os.path.realpath(root / relative))
         if not target.is_relative_to(root):
             collector.of_kind("link_out", _join(name, relative), Where(), f"a link to {target}")
-        elif os.path.isfile(target) and all(target != other.path for other in found):
-            found.append(Found(target, _join(name, relative), kind, target.stat().st_size))
+        elif os.path.isfile(target):
+            if all(target != other.path for other in found):
+                found.append(Found(target, _join(name, relative), kind, target.stat().st_size))
+        elif os.path.lexists(root / relative) and not os.path.isdir(target):
+            # What vanished meanwhile is nothing; a folder behind a link is not entered.
+            got = "not a regular file" if os.path.exists(target) else "a link to nothing"
+            collector.of_kind("unreadable_artifact", _join(name, relative), Where(), got)
     if not found:
         patterns = [p for artifact in profile.artifacts for p in artifact.patterns]
         others = [f"{one.got} ({one.summary})" for one in collector.findings()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from trueup.gates.closure.added import judge_added
 from trueup.gates.closure.docket import Docket
@@ -63,7 +64,15 @@ def _criteria(exact: Exact, current: _Current, docket: Docket) -> None:
 def _listed(exact: Exact, files: Files) -> set[str]:
     """Real paths of the subjects."""
     subjects = exact.document.data["subject"]
-    return {os.path.realpath(os.path.join(files.root, one["name"])) for one in subjects}
+    return {_real(files.root / one["name"]) for one in subjects}
+
+
+def _real(path: Path) -> str:
+    """Where a path leads; one that no file can have leads to itself."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return str(path)
 
 
 def _named(exact: Exact, files: Files, current: _Current, docket: Docket) -> None:
@@ -74,6 +83,6 @@ def _named(exact: Exact, files: Files, current: _Current, docket: Docket) -> Non
     of_run = [*(one.path for one in ticket.files), *(one.log for one in ticket.commands)]
     named = [path for path in beside if path is not None]
     for path in dict.fromkeys([*named, *(os.path.join(ticket.run, one) for one in of_run)]):
-        if os.path.realpath(os.path.join(folder, path)) not in listed:
+        if _real(folder / path) not in listed:
             got = f"{show(path)} is in the ticket, but no subject"
             point.flaw("statement_incomplete", exact.document.where("subject"), got)

@@ -246,9 +246,17 @@ def test_a_link_inside_becomes_a_file(run: Path, profile: str, tmp_path: Path) -
 
 
 def test_what_is_no_file_is_passed_over(run: Path, profile: str, tmp_path: Path) -> None:
-    os.mkfifo(run / "teach" / "eval" / "pipe.json")
+    os.mkfifo(run / "teach" / "pipe")
     made = make_bundle([run], tmp_path / "out", profile)
     assert made.files == 22
+
+
+def test_an_artifact_that_is_no_file_is_refused(run: Path, profile: str, tmp_path: Path) -> None:
+    """The gate fails the run for it; a bundle without it would pass."""
+    os.mkfifo(run / "teach" / "eval" / "pipe.json")
+    with pytest.raises(BundleError, match=r"eval/pipe.json: .*not a regular file"):
+        make_bundle([run], tmp_path / "out", profile)
+    assert nothing_there(tmp_path / "out")
 
 
 @pytest.mark.parametrize(

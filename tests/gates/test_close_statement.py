@@ -320,3 +320,16 @@ def test_without_its_run_or_profile_it_cannot_be_told(statement: Path, tmp_path:
     found = verify_statement(statement)
     assert not found.passed
     assert {"CLO121"} <= rules(found)
+
+
+@pytest.mark.parametrize("name", ["run/\0", "\0", "~", "/dev/zero", "run/../../x"])
+def test_a_subject_that_is_no_path_is_found(name: str, statement: Path) -> None:
+    data = json.loads(statement.read_bytes())
+    data["subject"].append({"name": name, "digest": {"sha256": "0" * 64}})
+    statement.write_text(json.dumps(data))
+    assert rules(verify_statement(statement)) == {"CLO001"}
+
+
+def test_a_pipe_that_came_to_the_run_is_seen(statement: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run" / "evals" / "later.json")
+    assert rules(verify_statement(statement)) == {"CLO125"}

@@ -305,3 +305,25 @@ def test_a_variable_that_stops_the_engine_is_named(
         judge(GOOD)
     monkeypatch.setenv(name, "DATA_ONLY" if name.startswith("PANDERA") else "2")
     judge(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("make", "got"),
+    [
+        pytest.param(os.mkfifo, "not a regular file", id="pipe"),
+        pytest.param(lambda path: path.symlink_to("gone"), "a link to nothing", id="dangling"),
+        pytest.param(lambda path: path.symlink_to(path.name), "a link to nothing", id="loop"),
+    ],
+)
+def test_an_artifact_that_is_no_file_is_not_passed_over(
+    make: Any, got: str, tmp_path: Path
+) -> None:
+    """Its name says that it would have been judged."""
+    shutil.copy(GOOD, tmp_path / "telemetry.json")
+    assert judge(tmp_path).passed
+    make(tmp_path / "b_telemetry.json")
+    verdict = judge(tmp_path)
+    assert [(one.rule, one.got) for one in verdict.findings] == [("GAT006", got)]
+    (tmp_path / "telemetry.json").unlink()
+    with pytest.raises(Unreadable, match=f"holds no artifact of this profile, got {got}"):
+        judge(tmp_path)
