@@ -21,12 +21,12 @@ BOUNDS = torch.tensor([1, 2, 2, 4, 5, 7, 9], dtype=torch.int32)
 Made = tuple[Callable[..., Any], Callable[..., Any], list[Any], list[str]]
 
 
-def c51_rows(positions: bool) -> list[Any]:
+def c51_rows(positions: bool, n: int = N) -> list[Any]:
     low = torch.randn(2, B, 4) - 2
-    support, following = atoms.support_of(low, low + 2, N)
-    places = torch.linspace(0, 1, N) ** 1.5 if positions else None
+    support, following = atoms.support_of(low, low + 2, n)
+    places = torch.linspace(0, 1, n) ** 1.5 if positions else None
     return [
-        torch.randn(B, 4, N), torch.softmax(torch.randn(B, 4, N), -1), support, following,
+        torch.randn(B, 4, n), torch.softmax(torch.randn(B, 4, n), -1), support, following,
         torch.randn(B, 4) / 3, torch.rand(B, 4), torch.rand(B), places, torch.randn(B, 4) / 4,
         None, 0.25,
     ]  # fmt: skip
@@ -169,6 +169,16 @@ def test_the_shipped_kernel_computes_the_operator(name: str, on_host: Callable[[
     held(fast(*given), plain(*doubled(given)))
     for contract in contracts:
         assert on_host(f"dqn.{contract}")._loaded[0].launched
+
+
+@pytest.mark.parametrize("n", [51, 96])
+@pytest.mark.parametrize("positions", [False, True])
+def test_more_atoms_than_the_contract_tries(
+    n: int, positions: bool, on_host: Callable[[str], Any]
+) -> None:
+    given = c51_rows(positions, n)
+    held(c51._fast(*given), c51._plain(*doubled(given)))
+    assert on_host("dqn.c51_loss" + "_positions" * positions)._loaded[0].launched
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@
 // Reference    dqn.c51_loss
 // Shapes       logits, p_next, d_logits (B, 4, n_atoms); support, next_support (B, 4, 3); returns,
 //              discount, shift, next_shift, loss, d_shift, invalid (B, 4); weight (B).
-//              discount >= 0; n_atoms from 2 to 180 (the contract tries up to 96)
+//              discount >= 0; n_atoms from 2 to 180 (the contract admits up to 96)
 // Launch       1-D grid of ceil(B / 4), 128 threads: 16 rows a block, 8 lanes a row; 272 n_atoms
 //              bytes of shared memory
 // Traffic      logits and p_next are read once, d_logits is written once, in 16-byte accesses
