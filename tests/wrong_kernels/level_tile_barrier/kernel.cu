@@ -10,7 +10,8 @@
 // Launch       128 threads for each tile of 128 rows and 64 tokens and slice of its sum, and 98304
 //              bytes of shared memory; 256 threads, an element each; the same again for y. Where
 //              tiles alone fill the device there is one slice, the activation or the residual is
-//              made where the sum is, and the launch over elements has nothing to do
+//              made where the sum is, and the launch over elements has nothing to do: with two
+//              slices there are at most 132 tiles, 4224 blocks of elements
 // Work         2 T d h multiply-adds as three tensor-core products each; bound by arithmetic from
 //              a few tokens on
 // Determinism  bitwise: fixed order of summation, no atomics
