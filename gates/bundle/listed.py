@@ -166,19 +166,29 @@ def bundle_unlisted(subject: Subject, manifest: Manifest, rule: Rule) -> Answer:
 
 
 def _walk(base: Path) -> list[tuple[str, os.DirEntry[str]]]:
-    """Everything below a folder that is no folder itself, in order; links are not followed."""
+    """Everything below a folder that is no folder itself, in order; links are not followed.
+
+    A folder that is too deep, or may not be read, stands for whatever is in it.
+    """
     found: list[tuple[str, os.DirEntry[str]]] = []
-    waiting: list[tuple[str, int]] = [("", 0)]
+    waiting: list[tuple[str, int, os.DirEntry[str] | None]] = [("", 0, None)]
     while waiting and len(found) <= MAX_FILES:
-        folder, depth = waiting.pop()
-        with os.scandir(base / folder) as entries:
-            for entry in sorted(entries, key=lambda one: one.name, reverse=True):
-                path = f"{folder}/{entry.name}" if folder else entry.name
-                mode = entry.stat(follow_symlinks=False).st_mode
-                if stat.S_ISDIR(mode) and depth < MAX_DEPTH:
-                    waiting.append((path, depth + 1))
-                else:
-                    found.append((path, entry))
+        folder, depth, itself = waiting.pop()
+        try:
+            with os.scandir(base / folder) as scanned:
+                entries = sorted(scanned, key=lambda one: one.name, reverse=True)
+        except OSError:
+            if itself is None:
+                raise
+            found.append((folder, itself))
+            continue
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode) and depth < MAX_DEPTH:
+                waiting.append((path, depth + 1, entry))
+            else:
+                found.append((path, entry))
     return sorted(found, key=lambda pair: pair[0])
 
 

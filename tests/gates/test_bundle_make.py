@@ -448,3 +448,23 @@ def test_what_was_made_is_told_in_full(profile: str, tmp_path: Path) -> None:
     assert (made.missing, list(made.variants)) == (("no_teach",), ["teach"])
     found = {finding.rule for finding in judge(tmp_path / "out", profile).findings}
     assert found == {"BND010"}
+
+
+def test_a_folder_that_may_not_be_read_is_not_listed(
+    run: Path, profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is in it: the bundle says nothing of it."""
+    make_bundle([run], tmp_path / "out", profile)
+    (tmp_path / "out" / "closed").mkdir()
+    assert judge(tmp_path / "out", profile).passed  # empty, so far
+    scandir = os.scandir
+
+    def closed(path: str) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    found = {(one.rule, one.got) for one in judge(tmp_path / "out", profile).findings}
+    assert ("GAT007", "Permission denied") in found
+    assert '"closed"' in {got for _, got in found}
