@@ -107,10 +107,10 @@ def _pull(target: Target, heights: F64) -> F64:
     forms={"default": (c51_loss_by_parts,)},
     families=C51_FAMILIES,
     prepare=prepare,
-    notes="The target is a constant. dL/dshift jumps where a target crosses an atom; one that lies on "
-    "an atom belongs to the cell above it, as z_l <= t_j < z_{l+1} says. A number "
-    "added to all logits of an action changes nothing and has no gradient: only the shift of the "
-    "atoms can be trained.",
+    notes="The target is a constant. dL/dshift jumps where a target crosses an atom; one that "
+    "lies on an atom belongs to the cell above it, as z_l <= t_j < z_{l+1} says. A number added to "
+    "all logits of an action changes nothing and has no gradient: only the shift of the atoms can "
+    "be trained.",
 )
 def c51_loss(
     logits: F64,
