@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --con
 # Strict: only what the wheel would hold can be imported. Installed anew where files were added.
 EDIT   := --no-build-isolation --config-settings editable_mode=strict --editable
 
-SOURCES := $(shell find reference contracts oracle kernels gates src -type f ! -name '*.pyc' | sort)
+SOURCES := $(shell find reference oracle kernels gates src -type f ! -name '*.pyc' | sort)
 
 .PHONY: help demo dev test check format lint types docs bench clean
 
