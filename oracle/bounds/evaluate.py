@@ -47,13 +47,15 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Effort:
-    """How many samples and outcomes an evaluation takes."""
+    """How many samples, outcomes and forms an evaluation takes."""
 
     samples: int
     outcomes: int
     stage: int
+    forms: int | None = None  # the first so many; None: all
 
 
+NATURAL = Effort(32, 1, 0, forms=1)
 FIRST = Effort(32, 8, 0)
 CONFIRM = Effort(256, 64, 1)
 
@@ -86,7 +88,14 @@ class Evaluator:
         self.seed = seed
         self._cache = Cache(cache)
         self._values: dict[int, tuple[Array, ...]] = {}
-        self._done: dict[int, Evaluation] = {}
+        self._done: dict[Effort, Evaluation] = {}
+
+    def natural(self) -> Evaluation:
+        """Form 0 with every decision taken as the reference takes it: what passes this passes all.
+
+        An element passes if it fits any alternative, so there is no need of the others then.
+        """
+        return self._evaluated(NATURAL)
 
     def evaluation(self) -> Evaluation:
         """32 samples, 4 witnesses, up to 8 outcomes of every form; kept on disk."""
@@ -114,11 +123,11 @@ class Evaluator:
         return self._values[index]
 
     def _evaluated(self, effort: Effort) -> Evaluation:
-        known = self._done.get(effort.stage)
+        known = self._done.get(effort)
         if known is not None:
             return known
         key = case_digest(
-            self.forms,
+            self.forms[: effort.forms],
             self.inputs,
             self.precision,
             self.dtypes,
@@ -130,7 +139,7 @@ class Evaluator:
                 found = self._evaluate(effort)
             if key is not None:
                 self._cache.store(key, found)
-        self._done[effort.stage] = found
+        self._done[effort] = found
         return found
 
     def _evaluate(self, effort: Effort) -> Evaluation:
@@ -138,7 +147,7 @@ class Evaluator:
         outputs: list[list[Alternative]] = [[] for _ in self.dtypes]
         outcomes, exhaustive = 1, True
         self.plain(0)  # an error of the reference itself is the caller's to see
-        for index, form in enumerate(self.forms):
+        for index, form in enumerate(self.forms[: effort.forms]):
             try:
                 found = follow(self, form, index, effort)
             except Oversized as reason:

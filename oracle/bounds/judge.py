@@ -96,6 +96,19 @@ def judge_confirmed(evaluator: Evaluator, outputs: Sequence[Array]) -> tuple[Out
     return judge(evaluator.confirmed(), outputs)
 
 
+def passing_naturally(
+    evaluator: Evaluator, outputs: Sequence[Array]
+) -> tuple[OutputJudgement, ...] | None:
+    """The judgement by the natural outcome of form 0, if all pass by it; None if not.
+
+    It costs one outcome of one form. An element passes if it fits any alternative, so what passes
+    here passes `judge_confirmed`, and nothing fails here.
+    """
+    first = judge(evaluator.natural(), outputs)
+    settled = all(not j.rejected and not j.not_judged.any() for j in first)
+    return first if settled else None
+
+
 # An error this many times the allowed one does not hang on which samples were drawn: 32 of them
 # put the spread within a factor of two.
 _CLEAR = 64.0

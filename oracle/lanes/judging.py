@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.oracle.backends.base import AnyArray, RunResult
-from trueup.oracle.bounds import Evaluator, OutputJudgement, certain, judge_confirmed
+from trueup.oracle.bounds import OutputJudgement, certain, judge_confirmed, passing_naturally
 from trueup.oracle.bounds.judge import COHERENT
 from trueup.oracle.contract import Arg
 from trueup.oracle.inputs import Draw
@@ -34,14 +34,6 @@ _UNWRITTEN = (
 _DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 
 
-def judge_outputs(
-    session: Session, draw: Draw, outputs: Sequence[AnyArray]
-) -> tuple[Evaluator, tuple[OutputJudgement, ...]]:
-    """Judge outputs; before a failure stands, the case is evaluated again with more samples."""
-    evaluator = session.evaluator(draw)
-    return evaluator, judge_confirmed(evaluator, [widened(np.asarray(o)) for o in outputs])
-
-
 def failing(
     session: Session, draw: Draw, judgement: OutputJudgement, arg: Arg
 ) -> NDArray[np.bool_]:
@@ -51,13 +43,29 @@ def failing(
 
 
 def judged(
-    session: Session, tally: Tally, draw: Draw, result: RunResult, kind: str = "bound"
+    session: Session,
+    tally: Tally,
+    draw: Draw,
+    result: RunResult,
+    kind: str = "bound",
+    *,
+    briefly: bool = False,
 ) -> bool:
-    """Judge one run, count its elements, report its worst failing element of each output."""
-    evaluator, judgements = judge_outputs(session, draw, session.outputs(result))
+    """Judge one run, count its elements, report its worst failing element of each output.
+
+    Before a failure stands, the case is evaluated again with more samples. `briefly`: what passes
+    by the natural outcome of the reference is not taken further; nothing else passes by it.
+    """
+    evaluator = session.evaluator(draw)
+    outputs = [widened(np.asarray(o)) for o in session.outputs(result)]
+    judgements = passing_naturally(evaluator, outputs) if briefly else None
+    notes: tuple[str, ...] = ()
+    if judgements is None:
+        judgements = judge_confirmed(evaluator, outputs)
+        notes = evaluator.evaluation().notes
     good = True
-    inputs_only = any(n.startswith("bound: inputs only") for n in evaluator.evaluation().notes)
-    for note in evaluator.evaluation().notes:
+    inputs_only = any(n.startswith("bound: inputs only") for n in notes)
+    for note in notes:
         tally.notes[_same_for_all_cases(note, session.contract.outputs)] = None
     for (judgement, arg), value in zip(
         _pairs(session, judgements), evaluator.values(), strict=True

@@ -69,7 +69,7 @@ def _try(session: Session, tally: Tally, inputs: Draw, arg: Arg, kind: str) -> N
     if tally.ran(result, inputs):
         surely = kind in NOT_FINITE and holds(session, tally, inputs, result)
         if not surely:
-            judged(session, tally, inputs, result)
+            judged(session, tally, inputs, result, briefly=True)
     if len(tally.findings) > found:
         tally.notes[f"failing input: {kind} in {arg.name}"] = None
 
