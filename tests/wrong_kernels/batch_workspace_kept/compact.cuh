@@ -66,7 +66,7 @@ struct Reading {
     const unsigned rows = kAlong ? w.rows : w.columns, warp = threadIdx.x / kWarp * 32;
     const bool busy = m + warp < rows;
     const bool plain = kPrecision == Precision::kSplit && end < begin + kShortest;
-    WarpTile<kPrecision, true> tile;
+    WarpTile<kPrecision, kAlong> tile;  // across k, small products of all k would not fit beside
     tile.clear();
     const auto fetch = [&](unsigned step) {
       float* const stage = pool + step % kStages * kStage;
@@ -81,7 +81,7 @@ struct Reading {
     if (plain || !tile.settle()) {
       tile.template add_plainly<kAlong, true>(w, x, m + warp, n, begin, end);
     }
-    const Lane lane;
+    const Lane lane(thread_again());
     const unsigned row = m + warp + tile.row(0, lane);
 #pragma unroll
     for (unsigned c = 0; c < 16; ++c) {
@@ -91,14 +91,13 @@ struct Reading {
   }
 };
 
-// Four rows' sums for one token, into one part: part (slices, C, pitch).
+// Four rows' sums for one token, of `rows`, into a part where tokens lie `pitch` apart.
 struct IntoParts {
   float* part;
-  unsigned slice, tokens, rows, pitch, first;  // `rows` of them from `first` on
+  unsigned rows, pitch;
 
   __device__ __forceinline__ void operator()(unsigned row, unsigned token, float4 sums) const {
-    float* const to =
-        part + (static_cast<size_t>(slice) * tokens + token) * pitch + first + row;
+    float* const to = part + static_cast<size_t>(token) * pitch + row;
     if (pitch % 4 == 0 && rows % 4 == 0 && aligned16(to)) {
       *reinterpret_cast<float4*>(to) = sums;
     } else {
@@ -122,7 +121,10 @@ __device__ __forceinline__ void read_chunk(const Operand& w, const Operand& x, f
   const bool of_tokens = tile >= of_w;
   const Operand left = {of_tokens ? x.data : w.data, of_tokens ? x.rows : w.rows, x.columns,
                         of_tokens ? x.keep : w.keep};
-  const IntoParts into = {part, slice, x.rows, left.rows, w.rows + gram, of_tokens ? w.rows : 0};
+  const unsigned pitch = w.rows + gram;
+  const IntoParts into = {
+      part + static_cast<size_t>(slice) * x.rows * pitch + (of_tokens ? w.rows : 0), left.rows,
+      pitch};
   Reading<true, Precision::kSplit>::run(left, x, (of_tokens ? tile - of_w : tile) * kBlockRows, n,
                                         begin, min(x.columns, begin + slices.width), pool, into);
 }
@@ -145,7 +147,7 @@ struct Moving {
   using Tile = WarpTile<kPrecision, false>;
   static constexpr unsigned kFloats = kStages * (E::kFloats + X::kFloats);
 
-  // The next tile's W, to L2: two lines for each thread.
+  // A tile's W, to L2, where it waits for its sums: two lines for each thread.
   static __device__ __forceinline__ void expect(const float* W, unsigned row, unsigned column,
                                                 unsigned rows, unsigned columns) {
 #ifndef __CUHOST__
@@ -185,33 +187,23 @@ struct Moving {
     const bool stays = steps <= kStages;  // E, over the whole strip
     float* const of_x = pool + kStages * E::kFloats;
 
-    unsigned slot = 0, ahead_slot = 0, ahead_step = 0, ahead = plain ? 0 : count;
-    const auto fetch = [&] {
+    unsigned slot = 0, ahead_step = 0, ahead = plain ? 0 : count;
+    const auto fetch = [&](unsigned into) {
       if (ahead != 0) {
         if (!stays || ahead == count) {
-          const unsigned to = stays ? ahead_step : ahead_slot;
+          const unsigned to = stays ? ahead_step : into;
           E::fetch(pool + to * E::kFloats, e, row, ahead_step * 32);
         }
-        X::fetch(of_x + ahead_slot * X::kFloats, x, (first + ahead - 1) * 64, ahead_step * 32);
-        ahead_slot = (ahead_slot + 1) % kStages;
+        X::fetch(of_x + into * X::kFloats, x, (first + ahead - 1) * 64, ahead_step * 32);
         if (++ahead_step == steps) ahead_step = 0, --ahead;
       }
       transfers_commit();
     };
-    for (unsigned s = 0; s + 1 < kStages; ++s) fetch();
+    for (unsigned s = 0; s + 1 < kStages; ++s) fetch(s);
 #pragma unroll 1
     for (unsigned left = count; left > 0; --left) {
       const unsigned column = (first + left - 1) * 64;
-      float4 w[16] = {};
-      if (vector) {
-        each_quad(row + warp, column, rows, columns, [&](unsigned n, size_t at, unsigned) {
-          w[n] = *reinterpret_cast<const float4*>(W + at);
-        });
-      } else {
-        each_quad(row + warp, column, rows, columns, [&](unsigned n, size_t at, unsigned some) {
-          w[n] = load_some(W + at, some);
-        });
-      }
+      if (left == count) expect(W, row, column, rows, columns);
       if (left > 1) expect(W, row, column - 64, rows, columns);
       Tile tile;
       tile.clear();
@@ -219,7 +211,7 @@ struct Moving {
       for (unsigned step = 0; step < steps; ++step) {
         transfers_wait<kStages - 2>();
         __syncthreads();  // these panels are there, and those refilled next are no longer read
-        fetch();
+        fetch((slot + kStages - 1) % kStages);
         if (busy) {
           tile.template add<E, X>(pool + (stays ? step : slot) * E::kFloats, warp,
                                   of_x + slot * X::kFloats, columns - column);
@@ -229,6 +221,16 @@ struct Moving {
       if (!busy) continue;
       if (plain || !tile.settle()) {
         tile.template add_plainly<false, false>(e, x, row + warp, column, 0, tokens);
+      }
+      float4 w[16] = {};
+      if (vector) {
+        each_quad(row + warp, column, rows, columns, [&](unsigned n, size_t at, unsigned) {
+          w[n] = *reinterpret_cast<const float4*>(W + at);
+        });
+      } else {
+        each_quad(row + warp, column, rows, columns, [&](unsigned n, size_t at, unsigned some) {
+          w[n] = load_some(W + at, some);
+        });
       }
 #pragma unroll
       for (unsigned n = 0; n < 16; ++n) {

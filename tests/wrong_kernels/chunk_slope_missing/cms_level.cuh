@@ -67,7 +67,8 @@ __device__ __forceinline__ void read(const float* W1, const float* W2, const flo
   const unsigned m = block % all / across * kBlockRows, n = block % across * kBlockTokens;
   const unsigned slice = block / all, begin = slice * cut.width;
   const unsigned end = min(size.d, begin + cut.width);
-  const IntoParts into = {first ? Z : D, slice, size.C, size.h, size.h, 0};
+  const IntoParts into = {(first ? Z : D) + static_cast<size_t>(slice) * size.C * size.h, size.h,
+                          size.h};
   if (first) {
     Reading<true, kPrecision>::run({W1, size.h, size.d, nullptr}, {x, size.C, size.d, mask}, m, n,
                                    begin, end, pool, into);

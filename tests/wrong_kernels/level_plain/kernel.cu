@@ -38,7 +38,8 @@ __device__ __forceinline__ void multiply(const Operand& W, const Operand& X, flo
   const unsigned across = trueup::tiles_of(X.rows, trueup::kBlockTokens);
   const unsigned slice = blockIdx.x / all, begin = slice * slices.width;
   const bool whole = slices.count == 1;
-  const trueup::IntoParts into = {whole ? out : part, slice, X.rows, W.rows, W.rows, 0};
+  const trueup::IntoParts into = {
+      whole ? out : part + static_cast<size_t>(slice) * X.rows * W.rows, W.rows, W.rows};
   const auto emit = [&](unsigned row, unsigned token, float4 sums) {
     if (whole) {
       const size_t at = static_cast<size_t>(token) * W.rows + row;
@@ -77,7 +78,8 @@ extern "C" __global__ void __launch_bounds__(trueup::kBlockThreads, 2)
            reinterpret_cast<float*>(shared), [](size_t, float z) { return silu(z); });
 }
 
-extern "C" __global__ void __launch_bounds__(256) cms_level_activate(float* H, int T, int d, int h) {
+extern "C" __global__ void __launch_bounds__(256)
+    cms_level_activate(float* H, int T, int d, int h) {
   add_up(H, H, T, h, d, [](size_t, float z) { return silu(z); });
 }
 
