@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from trueup.oracle.backends.base import Buffer, Launch, RunOptions, Source
 from trueup.oracle.backends.host import HostBackend
 from trueup.oracle.backends.host.build import cache_folder
-from trueup.oracle.backends.host.compiler import HostCompileError
+from trueup.oracle.backends.host.compiler import Compiler, HostCompileError
 from trueup.oracle.errors import BackendUnavailable, CompileError, ContractError
 
 GOOD = 'extern "C" __global__ void k(int* y) { y[threadIdx.x] = VALUE; }\n'
@@ -101,15 +100,19 @@ def test_the_same_source_in_another_folder_is_the_same_build(tmp_path: Path, cac
     assert builds(cache) == 1
 
 
-def test_loading_from_the_cache_is_quick(tmp_path: Path, cache: Path) -> None:
+def test_loading_from_the_cache_asks_no_compiler(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path, GOOD)
     load(path, defines={"VALUE": "1"})
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        load(path, defines={"VALUE": "1"})
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.02
+
+    def run(*_: object) -> None:
+        raise AssertionError("the compiler was asked")
+
+    monkeypatch.setattr(Compiler, "run", run)
+    load(path, defines={"VALUE": "1"})
+    with pytest.raises(AssertionError, match="was asked"):
+        load(path, defines={"VALUE": "2"})
 
 
 def test_processes_may_build_the_same_thing_at_once(tmp_path: Path, cache: Path) -> None:

@@ -236,16 +236,6 @@ def test_subnormals_stay(bench: Any) -> None:
     assert np.float32(1e-40) * np.float32(0.5) > 0
 
 
-def test_a_tiny_launch_takes_less_than_a_millisecond(bench: Any, kernel: Any) -> None:
-    args = [bench.output("y", 32, f32), i32(32)]
-    times = []
-    for _ in range(30):
-        start = time.perf_counter()
-        bench.result(kernel, "good", args)
-        times.append(time.perf_counter() - start)
-    assert sorted(times)[10] < 1e-3
-
-
 @pytest.mark.parametrize("placement", ["guard", "page_end", "page_start"])
 @pytest.mark.parametrize("size", [0, 1, 6, PAGE - 2, PAGE, PAGE + 3])
 def test_every_byte_beside_a_buffer_is_watched(size: int, placement: Any) -> None:

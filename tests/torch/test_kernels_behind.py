@@ -369,23 +369,6 @@ def test_a_captured_graph_replays_the_operator(name: str) -> None:
 
 
 @pytest.mark.gpu
-def test_a_call_of_one_launch_costs_little_on_the_host() -> None:
-    """Microseconds from Python to the queue, dispatcher included; the best of several runs."""
-    import time
-
-    W, x, u = torch.randn(64, 64).cuda(), torch.randn(64).cuda(), torch.randn(64).cuda()
-    operator = torch.ops.trueup.projected_descent_.default
-    best = float("inf")
-    for _ in range(20):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(50):
-            operator(W, x, u, 1e-6, "derived")
-        best = min(best, (time.perf_counter() - start) / 50)
-    assert best < 20e-6, f"{best * 1e6:.1f} microseconds"
-
-
-@pytest.mark.gpu
 def test_a_launch_from_a_thread_without_a_context() -> None:
     """Autograd's threads are such threads."""
     import threading
