@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,16 +95,16 @@ def spread(name: str, argument: str, tensor: Tensor, shape: Sequence[int]) -> Te
         ) from None
 
 
-class Constant(nn.Module):
+class Constant(nn.Module, ABC):
     """A module with buffers that follow from its arguments, and are in no state dict.
 
     They are made anew whenever the module is moved: neither a cast to 16 bits nor empty memory
     (`to_empty` after the meta device) leaves them other than they are.
     """
 
+    @abstractmethod
     def constants(self) -> dict[str, Tensor]:
         """Give the buffers by name, on the CPU."""
-        raise NotImplementedError
 
     def keep_constants(self) -> None:
         """Register the buffers; to be called once the module has what they follow from."""
