@@ -58,5 +58,5 @@ def test_every_kind_of_a_closing_is_found_in_a_fixture() -> None:
     from trueup.gates.catalogue.kinds import families
 
     found = {rule for name in laid.names() for rule in laid.expectation(name).get("rules", ())}
-    elsewhere = {"CLO005", "CLO032", "CLO120", "CLO121", "CLO122", "CLO123", "CLO124"}
+    elsewhere = {"CLO005", "CLO032", "CLO120", "CLO121", "CLO122", "CLO123", "CLO124", "CLO125"}
     assert {kind.id for kind in families()["closure"]} - found == elsewhere
